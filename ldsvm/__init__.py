@@ -1,0 +1,1 @@
+"""Low-dimensional nonlinear SVMs trained jointly by the method of auxiliary coordinates."""

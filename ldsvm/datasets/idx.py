@@ -1,0 +1,78 @@
+"""The IDX format of the original MNIST files: two zero bytes, a type, a rank, the sizes, then the bytes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.catalog import File
+from ldsvm.datasets.dataset import DataError
+
+UINT8 = 0x08
+
+
+def read(path: Path, expected: File) -> NDArray[np.uint8]:
+    """Read one IDX file, plain or (by its name) gzipped, and check that it is the one the catalogue describes.
+
+    Returns an array of ``expected.shape``. Raises `DataError` for an unreadable or truncated file, a header
+    that is not IDX or has other sizes, and content with another checksum.
+    """
+    data = _uncompressed(path)
+    _check_header(path, data, expected.shape)
+    check(str(path), data, expected)
+    return np.frombuffer(data, np.uint8, offset=_header_size(expected.shape)).reshape(expected.shape)
+
+
+def to_bytes(array: NDArray[np.uint8]) -> bytes:
+    """Return the IDX file that stores ``array``: what `read` reads, and what the catalogue's checksums are of."""
+    return _header(array.shape) + array.tobytes()
+
+
+def check(what: str, data: bytes, expected: File) -> None:
+    """Raise `DataError` unless ``data`` has the catalogue's checksum; ``what`` names it in the message."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected.sha256:
+        raise DataError(
+            f"{what}: sha256 of the uncompressed {len(data):,} bytes is {found}, but {expected.name} must have "
+            f"{expected.sha256} and {expected.size:,} bytes."
+        )
+
+
+def _uncompressed(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:  # a cut gzip file is an EOFError, a damaged one the others
+        raise DataError(f"{path}: cannot be read, is truncated, or is no gzip file ({error}).") from error
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    return struct.pack(f">HBB{len(shape)}I", 0, UINT8, len(shape), *shape)
+
+
+def _header_size(shape: tuple[int, ...]) -> int:
+    return 4 + 4 * len(shape)
+
+
+def _check_header(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
+    magic = _header(shape)[:4]
+    if data[:4] != magic:
+        raise DataError(
+            f"{path}: starts with bytes {data[:4].hex(' ')}, but this IDX file starts with {magic.hex(' ')}."
+        )
+    start = _header_size(shape)
+    if len(data) < start:
+        raise DataError(f"{path}: is truncated inside its header, {len(data)} of {start} bytes.")
+    sizes = struct.unpack(f">{len(shape)}I", data[4:start])
+    if sizes != shape:
+        raise DataError(f"{path}: the header says sizes {sizes}, but this file must have {shape}.")
+    promised = start + int(np.prod(shape))
+    if len(data) != promised:
+        fault = "is truncated" if len(data) < promised else "is too long"
+        raise DataError(f"{path}: {fault}, {len(data):,} bytes where the header promises {promised:,}.")

@@ -1,0 +1,1 @@
+"""Numerics without knowledge of MAC: box QPs, linear SVMs, ridge regression."""

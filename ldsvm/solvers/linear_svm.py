@@ -1,0 +1,190 @@
+"""Exact linear SVMs with few inputs and many rows, by a primal-dual interior-point method (Mehrotra).
+
+One problem (the g-step, second term of e:svm-qp), with the bias unregularised as in LIBSVM:
+
+    min_{v,b}  1/2 |v|^2 + sum_n C_n max(0, 1 - y_n (v.z_n + b))
+
+Its dual has the Hessian A A' with A = diag(y) Z of rank L, so a Newton step needs only the (L+1) x (L+1) matrix
+diag(1,..,1,0) + sum_n w_n (z_n,1)(z_n,1)': rows enter through sums, and an iteration costs O(N L^2).
+All problems that share Z advance together. Primal and dual take one common step, which keeps both feasible.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldsvm.solvers import svm_kernels
+from ldsvm.solvers.compiled import Rows
+from ldsvm.typing import Array
+
+TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
+MAX_ITER = 200
+PATIENCE = 15  # iterations in a row without progress in complementarity: rounding rules, stop
+DAMPING = 0.995  # share of the longest step to the boundary that is taken
+
+
+def objective(Z: Array, V: Array, b: Array, Y: Array, C: Array) -> Array:
+    """1/2 |V_k|^2 + sum_n C_nk max(0, 1 - Y_nk (V_k.z_n + b_k)) for every problem; shapes as in `solve`; (K,)."""
+    hinge = np.maximum(0.0, 1.0 - Y * (Z @ V.T + b))
+    value: Array = 0.5 * np.einsum("kl,kl->k", V, V) + np.einsum("nk,nk->k", C, hinge)
+    return value
+
+
+def duality_gap(Z: Array, V: Array, b: Array, Y: Array, C: Array, alpha: Array) -> Array:
+    """Relative duality gap of every problem, from any (V, b) and any multipliers; (K,), never negative.
+
+    The multipliers are first clipped to the box and the heavier sign scaled down until sum_n alpha_n y_n = 0, so the
+    dual value is a true lower bound whatever solver they come from.
+    """
+    alpha = np.clip(alpha, 0.0, C)
+    plus, minus = (np.where(Y * sign > 0, alpha, 0.0).sum(axis=0) for sign in (1, -1))
+    level = np.minimum(plus, minus)
+    share = np.where(Y > 0, level / np.where(plus > 0, plus, 1.0), level / np.where(minus > 0, minus, 1.0))
+    alpha = alpha * share
+    normal = (alpha * Y).T @ Z
+    dual = alpha.sum(axis=0) - 0.5 * np.einsum("kl,kl->k", normal, normal)
+    primal = objective(Z, V, b, Y, C)
+    gap: Array = np.maximum(primal - dual, 0.0) / np.where(primal > 0, primal, 1.0)
+    return gap
+
+
+def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+    """Train K linear SVMs on the same inputs, each to a relative duality gap of 1e-10 where rounding allows.
+
+    Parameters
+    ----------
+    Z : (N, L) inputs.
+    Y : (N, K) signs in {-1, +1}.
+    C : (N, K) penalties; 0 takes a row out of that problem.
+    n_threads : blocks of rows worked on at the same time.
+
+    Returns
+    -------
+    V, b : (K, L) and (K,) machines; alpha : (N, K) multipliers. Judge them with `duality_gap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z, Y = np.array([[-1.0], [1.0], [3.0]]), np.array([[-1.0], [1.0], [1.0]])
+    >>> V, b, alpha = solve(Z, Y, np.full((3, 1), 10.0))
+    >>> np.round(V, 6).item(), bool(abs(b[0]) < 1e-6)
+    (1.0, True)
+    """
+    part = C > 0
+    if part.all() and bool(((Y > 0).any(axis=0) & (Y < 0).any(axis=0)).all()):
+        return _InteriorPoint(Z, Y, C, n_threads).run()
+    K = Y.shape[1]
+    V, b, alpha = np.zeros((K, Z.shape[1])), np.zeros(K), np.zeros(C.shape)
+    for k in range(K):  # one-vs-one: every problem has rows of its own
+        rows = part[:, k]
+        signs = Y[rows, k]
+        if signs.size == 0 or np.all(signs == signs[0]):
+            b[k] = signs[0] if signs.size else 0.0
+            continue
+        V[k : k + 1], b[k : k + 1], alpha[rows, k : k + 1] = _InteriorPoint(
+            Z[rows], signs[:, None], C[rows, k : k + 1], n_threads
+        ).run()
+    return V, b, alpha
+
+
+class _InteriorPoint:
+    """K problems on the same rows, all with C > 0 and both signs; arrays over rows are (K, N)."""
+
+    def __init__(self, Z: Array, Y: Array, C: Array, n_threads: int) -> None:
+        N, L = Z.shape
+        K = Y.shape[1]
+        P = -(-(L + 1) // 4) * 4
+        self.N, self.L, self.K, self.P, self.n_threads = N, L, K, P, n_threads
+        self.Zt = np.zeros((P, N))
+        self.Zt[:L] = Z.T
+        self.Zt[L] = 1.0
+        self.Y, self.C = (np.ascontiguousarray(a.T, dtype=np.float64) for a in (Y, C))
+        self.v = np.zeros((K, P))
+        # Start at v = 0 with sum alpha y = 0, alpha inside its box, and every product as equal as the signs allow.
+        plus = np.where(self.Y > 0, self.C, 0.0).sum(axis=1, keepdims=True)
+        minus = self.C.sum(axis=1, keepdims=True) - plus
+        self.A = self.C * np.where(self.Y > 0, minus, plus) / (2.0 * (plus + minus))
+        self.E = self.C - self.A
+        least = np.minimum(self.A, self.E)
+        self.S = np.minimum(least.mean(axis=1, keepdims=True) / least, 1e6)
+        self.X = self.S + 1.0
+        self.dA, self.dS, self.dX = (np.zeros((K, N)) for _ in range(3))
+
+    def run(self) -> tuple[Array, Array, Array]:
+        K, L = self.K, self.L
+        best, answer = np.full(K, np.inf), np.zeros((K, self.P))
+        previous, stalled = np.full(K, np.inf), np.zeros(K, np.int64)
+        step, problems = np.zeros(K), np.arange(K)
+        with Rows(self.N, self.n_threads) as rows:
+            for _ in range(MAX_ITER):
+                H, rhs, dual, (gap, hinge, total) = self._assemble(rows, problems, step)
+                primal = 0.5 * np.einsum("kl,kl->k", self.v[:, :L], self.v[:, :L]) + hinge
+                bound = total - 0.5 * np.einsum("kl,kl->k", dual[:, :L], dual[:, :L])
+                better = np.isin(np.arange(K), problems) & (primal < best)
+                best[better], answer[better] = primal[better], self.v[better]
+                balanced = np.abs(dual[:, L]) <= TOLERANCE * self.C.sum(axis=1)
+                done = balanced & (best - bound <= TOLERANCE * best)
+                stalled = np.where(gap > 0.9 * previous, stalled + 1, 0)
+                previous = gap
+                problems = problems[~(done | (stalled >= PATIENCE))[problems]]
+                if problems.size == 0:
+                    break
+                step = self._advance(rows, problems, H, rhs, dual, gap)
+        return answer[:, :L].copy(), answer[:, L].copy(), self.A.T.copy()
+
+    def _assemble(self, rows: Rows, problems: Array, step: Array) -> tuple[Array, Array, Array, Array]:
+        K, P = self.K, self.P
+
+        def block(part: slice) -> tuple[Array, Array, Array, Array]:
+            out = np.zeros((K, P, P)), np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 3))
+            svm_kernels.assemble(
+                problems, self.Zt, part.start, part.stop, self.v, self.Y, self.C, self.A, self.E, self.S, self.X,
+                self.dA, self.dS, self.dX, step, *out,
+            )  # fmt: skip
+            return out
+
+        H, rhs, dual, sums = (sum(parts) for parts in zip(*rows.map(block), strict=True))
+        H = np.tril(H) + np.swapaxes(np.tril(H, -1), 1, 2)
+        diagonal = np.arange(P)
+        H[:, diagonal, diagonal] += diagonal != self.L  # 1 for the weights, 0 for the bias; padding becomes identity
+        return H, rhs, dual, sums.T
+
+    def _advance(self, rows: Rows, problems: Array, H: Array, rhs: Array, dual: Array, gap: Array) -> Array:
+        """One predictor-corrector step: moves v, leaves the rows' part in dA, dS, dX; returns the step lengths."""
+        K, P, N, L = self.K, self.P, self.N, self.L
+        rhs = rhs + dual
+        rhs[:, :L] -= self.v[:, :L]
+        affine = self._newton(problems, H, rhs)
+
+        def predict(part: slice) -> tuple[Array, Array, Array]:
+            out = np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 2))
+            svm_kernels.predict(
+                problems, self.Zt, part.start, part.stop, self.v, affine, self.Y, self.A, self.E, self.S, self.X, *out
+            )
+            return out
+
+        centres, curves, sums = zip(*rows.map(predict), strict=True)
+        reach = 1.0 / np.maximum(1.0, np.max([part[:, 0] for part in sums], axis=0))
+        second = sum(part[:, 1] for part in sums)
+        # Mehrotra's rule: aim at (mu_affine / mu)^3 mu
+        after = np.maximum(gap * (1.0 - reach) + reach**2 * second, 0.0)
+        aim = np.where(gap > 0, (after / np.where(gap > 0, gap, 1.0)) ** 3 * gap / (2 * N), 0.0)
+        direction = self._newton(problems, H, rhs + aim[:, None] * sum(centres) + sum(curves))
+
+        def correct(part: slice) -> Array:
+            worst = np.zeros(K)
+            svm_kernels.correct(
+                problems, self.Zt, part.start, part.stop, self.v, affine, direction, aim, self.Y, self.A, self.E,
+                self.S, self.X, self.dA, self.dS, self.dX, worst,
+            )  # fmt: skip
+            return worst
+
+        worst = np.max(rows.map(correct), axis=0)
+        step: Array = DAMPING / np.maximum(worst, DAMPING)
+        self.v[problems] += step[problems, None] * direction[problems]
+        return step
+
+    def _newton(self, problems: Array, H: Array, rhs: Array) -> Array:
+        out = np.zeros_like(rhs)
+        out[problems] = np.linalg.solve(H[problems], rhs[problems, :, None])[:, :, 0]
+        return out
