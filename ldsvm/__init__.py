@@ -1,1 +1,6 @@
-"""Low-dimensional nonlinear SVMs trained jointly by the method of auxiliary coordinates."""
+"""Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates."""
+
+from ldsvm.estimator import LDSVMClassifier, fit_path
+
+__all__ = ["LDSVMClassifier", "__version__", "fit_path"]
+__version__ = "0.1.0"

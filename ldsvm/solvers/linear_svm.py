@@ -15,37 +15,13 @@ import numpy as np
 
 from ldsvm.solvers import svm_kernels
 from ldsvm.solvers.compiled import Rows
+from ldsvm.solvers.svm_problem import one_by_one
 from ldsvm.typing import Array
 
 TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
 MAX_ITER = 200
 PATIENCE = 15  # iterations in a row without progress in complementarity: rounding rules, stop
 DAMPING = 0.995  # share of the longest step to the boundary that is taken
-
-
-def objective(Z: Array, V: Array, b: Array, Y: Array, C: Array) -> Array:
-    """1/2 |V_k|^2 + sum_n C_nk max(0, 1 - Y_nk (V_k.z_n + b_k)) for every problem; shapes as in `solve`; (K,)."""
-    hinge = np.maximum(0.0, 1.0 - Y * (Z @ V.T + b))
-    value: Array = 0.5 * np.einsum("kl,kl->k", V, V) + np.einsum("nk,nk->k", C, hinge)
-    return value
-
-
-def duality_gap(Z: Array, V: Array, b: Array, Y: Array, C: Array, alpha: Array) -> Array:
-    """Relative duality gap of every problem, from any (V, b) and any multipliers; (K,), never negative.
-
-    The multipliers are first clipped to the box and the heavier sign scaled down until sum_n alpha_n y_n = 0, so the
-    dual value is a true lower bound whatever solver they come from.
-    """
-    alpha = np.clip(alpha, 0.0, C)
-    plus, minus = (np.where(Y * sign > 0, alpha, 0.0).sum(axis=0) for sign in (1, -1))
-    level = np.minimum(plus, minus)
-    share = np.where(Y > 0, level / np.where(plus > 0, plus, 1.0), level / np.where(minus > 0, minus, 1.0))
-    alpha = alpha * share
-    normal = (alpha * Y).T @ Z
-    dual = alpha.sum(axis=0) - 0.5 * np.einsum("kl,kl->k", normal, normal)
-    primal = objective(Z, V, b, Y, C)
-    gap: Array = np.maximum(primal - dual, 0.0) / np.where(primal > 0, primal, 1.0)
-    return gap
 
 
 def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
@@ -60,7 +36,7 @@ def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Arra
 
     Returns
     -------
-    V, b : (K, L) and (K,) machines; alpha : (N, K) multipliers. Judge them with `duality_gap`.
+    V, b : (K, L) and (K,) machines; alpha : (N, K) multipliers. Judge them with `svm_problem.duality_gap`.
 
     Examples
     --------
@@ -70,21 +46,10 @@ def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Arra
     >>> np.round(V, 6).item(), bool(abs(b[0]) < 1e-6)
     (1.0, True)
     """
-    part = C > 0
-    if part.all() and bool(((Y > 0).any(axis=0) & (Y < 0).any(axis=0)).all()):
+    if (C > 0).all() and bool(((Y > 0).any(axis=0) & (Y < 0).any(axis=0)).all()):
         return _InteriorPoint(Z, Y, C, n_threads).run()
-    K = Y.shape[1]
-    V, b, alpha = np.zeros((K, Z.shape[1])), np.zeros(K), np.zeros(C.shape)
-    for k in range(K):  # one-vs-one: every problem has rows of its own
-        rows = part[:, k]
-        signs = Y[rows, k]
-        if signs.size == 0 or np.all(signs == signs[0]):
-            b[k] = signs[0] if signs.size else 0.0
-            continue
-        V[k : k + 1], b[k : k + 1], alpha[rows, k : k + 1] = _InteriorPoint(
-            Z[rows], signs[:, None], C[rows, k : k + 1], n_threads
-        ).run()
-    return V, b, alpha
+    # One-vs-one: every problem has rows of its own.
+    return one_by_one(lambda Z, y, c: _InteriorPoint(Z, y[:, None], c[:, None], n_threads).run(), Z, Y, C)
 
 
 class _InteriorPoint:

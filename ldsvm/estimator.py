@@ -1,0 +1,473 @@
+"""LDSVMClassifier: parameters and validation; the mathematics is in `ldsvm.mac` and `ldsvm.maps`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from ldsvm import threads
+from ldsvm.checks import check_classes, check_weight, check_X
+from ldsvm.mac.g_step import SOLVERS
+from ldsvm.mac.loop import Callback, solve
+from ldsvm.mac.problem import Problem, Validation
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import STARTS, starting_coordinates
+from ldsvm.mac.state import Info, Options, Reason, Solution, Start
+from ldsvm.mac.z_step import solver_by_name
+from ldsvm.maps import RBF, Family, Linear, Regressor
+from ldsvm.maps.features import BasisMap
+from ldsvm.maps.rbf import Gaussians
+from ldsvm.typing import Array
+
+
+class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Low-dimensional SVM: a nonlinear map into a few latent dimensions and a linear SVM on top, trained jointly.
+
+    The classifier is g(F(x)) with F(x) = W' phi(x) of M Gaussian basis functions and g linear SVMs in L dimensions.
+    Training alternates three exact, convex steps (method of auxiliary coordinates): a small QP per sample for its
+    latent coordinates, linear SVMs on the coordinates, ridge regression of the coordinates on the inputs. Scale
+    features to comparable ranges first, as for any Gaussian kernel.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        L, the latent dimensions. "auto" is K - 1 for K classes, where the classes can sit on a regular simplex and
+        more dimensions no longer widen the margin (section "The role of dimension reduction").
+    map : {"rbf", "linear"} or a scikit-learn regressor, default="rbf"
+        F. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step.
+    n_basis : int or None, default=300
+        M, the basis functions of ``map="rbf"``: the cost of a prediction is O(M D). None takes every distinct
+        training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
+        Reduced with a warning when the training rows have fewer distinct values.
+    centers : {"kmeans", "random"}, default="kmeans"
+        Where the centres come from: k-means on X, or distinct training rows drawn at random.
+    gamma : float or "scale", default="scale"
+        Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
+        1 / (D Var(X)), as in scikit-learn's SVC.
+    C : float, default=1.0
+        Penalty of the hinge, common to all machines. Search it on validation data: 1e-3 ... 1e3.
+    alpha : float, default=1e-3
+        Ridge of the map (the paper's lambda). A wide range works.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of a class.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        One-vs-all as in the paper, or one-vs-one with votes.
+    init : {"simplex", "random", "pca"} or array of shape (n_samples, n_components), default="simplex"
+        Starting coordinates. "simplex" puts the classes as far apart as the dimensions allow; "random" are small
+        Gaussian coordinates.
+    mu, mu_factor, mu_max : float, default=2.0, 1.5, 1e6
+        The quadratic penalty starts at ``mu`` and is multiplied by ``mu_factor`` whenever the alternation at fixed
+        mu has converged, up to ``mu_max``.
+    tol : float, default=1e-3
+        The alternation has converged when the penalised objective falls by less than this share; the run has when
+        |Z - F(X)| is below this share of |F(X)|.
+    max_iter : int, default=100
+        MAC iterations at most; reaching it raises a ConvergenceWarning.
+    early_stopping : bool, default=False
+        Set aside ``validation_fraction`` of the rows (stratified), stop when the error on them has not fallen for
+        ``n_iter_no_change`` iterations, and keep the best iteration. An ``eval_set`` given to `fit` does the same
+        with rows of your own.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=5
+    time_limit : float or None, default=None
+        Seconds after which no further iteration begins.
+    z_solver : str, default="batched"
+        "batched" (exact active set over all samples), "osqp" (one workspace per class) or the name of any installed
+        back end of qpsolvers.
+    g_solver : {"ipm", "libsvm", "liblinear"}, default="ipm"
+        "ipm" is our exact interior-point method; the others are scikit-learn's, as references.
+    warm_start : bool, default=False
+        Continue from the previous fit's basis, weights and machines when the data has the same features and classes.
+    n_jobs : int or None, default=None
+        Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS).
+    random_state : int, RandomState or None, default=None
+        Centres, random start, validation split. The same seed gives the same bits on one machine.
+    verbose : int, default=0
+        1 prints a line per iteration to standard error.
+
+    Attributes
+    ----------
+    classes_ : (K,) labels.
+    coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
+    centers_ : (M, D) centres; only with ``map="rbf"``.
+    map_ : the fitted F.
+    n_basis_ : basis functions evaluated per prediction (M; D for a linear map).
+    n_components_ : L.
+    gamma_ : width used; only with ``map="rbf"``.
+    history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
+        valid_error, kkt (residual of the Z-step), gap (of the g-step), seconds_z, seconds_g, seconds_f.
+    n_iter_, best_iter_ : iterations done, and the one whose model was kept.
+    stop_reason_ : "early_stopping", "converged", "mu_max", "max_iter", "time_limit" or "callback".
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    References
+    ----------
+    W. Wang and M. A. Carreira-Perpinan, "The role of dimensionality reduction in classification", AAAI 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from ldsvm import LDSVMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
+    >>> model = LDSVMClassifier(n_basis=200, C=0.1, early_stopping=True, random_state=0).fit(X_train, y_train)
+    >>> model.score(X_test, y_test) > 0.97
+    True
+    >>> model.transform(X_test).shape
+    (450, 9)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "map": [StrOptions({"rbf", "linear"}), HasMethods(["fit", "predict"])],
+        "n_basis": [Interval(Integral, 1, None, closed="left"), None],
+        "centers": [StrOptions({"kmeans", "random"})],
+        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "multi_class": [StrOptions({"ovr", "ovo"})],
+        "init": [StrOptions(set(STARTS)), "array-like"],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "mu_factor": [Interval(Real, 1, None, closed="neither")],
+        "mu_max": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "z_solver": [str],
+        "g_solver": [StrOptions(set(SOLVERS))],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | str = "auto",
+        *,
+        map: Any = "rbf",
+        n_basis: int | None = 300,
+        centers: str = "kmeans",
+        gamma: float | str = "scale",
+        C: float = 1.0,
+        alpha: float = 1e-3,
+        class_weight: Any = None,
+        multi_class: str = "ovr",
+        init: Any = "simplex",
+        mu: float = 2.0,
+        mu_factor: float = 1.5,
+        mu_max: float = 1e6,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        time_limit: float | None = None,
+        z_solver: str = "batched",
+        g_solver: str = "ipm",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.map = map
+        self.n_basis = n_basis
+        self.centers = centers
+        self.gamma = gamma
+        self.C = C
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.init = init
+        self.mu = mu
+        self.mu_factor = mu_factor
+        self.mu_max = mu_max
+        self.tol = tol
+        self.max_iter = max_iter
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.time_limit = time_limit
+        self.z_solver = z_solver
+        self.g_solver = g_solver
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, callback: Callback | None = None
+    ) -> LDSVMClassifier:
+        """Train on X (N, D), y (N,).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, D)
+        y : array-like (N,), any labels
+        sample_weight : array-like (N,), default=None
+            A weight w counts a row w times, in every step; 0 leaves it out.
+        eval_set : tuple (X_valid, y_valid), default=None
+            Rows for early stopping. They only choose the iteration that is kept.
+        callback : callable, default=None
+            Called with the dict of every iteration (see ``history_``); a true answer stops the run.
+
+        Raises
+        ------
+        ValueError : a parameter, label, weight or value of X that is not allowed, by name.
+        TypeError : sparse X with a map that needs dense X.
+
+        Returns
+        -------
+        self
+        """
+        with threads.limit(self.n_jobs):
+            return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, largest wins: (N, K), or (N,) for two classes with positive meaning ``classes_[1]``.
+
+        One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does.
+        """
+        check_is_fitted(self)
+        X = check_X(self, X, sparse=self._family().sparse, reset=False)
+        with threads.limit(self.n_jobs):
+            return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
+
+    def predict(self, X: Any) -> Any:
+        """Labels (N,) of the largest score."""
+        return self.classes_[self._scheme.classes(self.decision_function(X))]
+
+    def transform(self, X: Any) -> Array:
+        """Latent coordinates F(X) (N, L), in the precision of X."""
+        check_is_fitted(self)
+        X = check_X(self, X, sparse=self._family().sparse, reset=False)
+        with threads.limit(self.n_jobs):
+            F: Array = self.map_(X)
+        return F
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @property
+    def _scheme(self) -> Scheme:
+        return Scheme(len(self.classes_), self.multi_class)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._family().sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _family(self) -> Family:
+        if not isinstance(self.map, str):
+            return Regressor(self.map)
+        if self.map == "linear":
+            return Linear(self.alpha)
+        return RBF(self.n_basis, self.centers, self.gamma, self.alpha)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
+        """Check everything, split off validation rows, and compute what does not depend on C."""
+        self._validate_params()
+        solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
+        family = self._family()
+        X = check_X(self, X, sparse=family.sparse, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        weight = check_weight(sample_weight, X.shape[0])
+        init = self._given_start(X.shape[0])
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            X, y, weight, init = X[kept], y[kept], weight[kept], init if init is None else init[kept]
+        classes, index = np.unique(y, return_inverse=True)
+        check_classes(classes, len(y))
+        held: Any = None
+        if eval_set is not None:
+            held = self._check_eval_set(eval_set, classes, family.sparse)
+        elif self.early_stopping:
+            train, valid = self._split(index)
+            held = X[valid], index[valid], None if weight is None else weight[valid]
+            X, index = X[train], index[train]
+            weight, init = (None if a is None else a[train] for a in (weight, init))
+        random_state = check_random_state(self.random_state)
+        cores = threads.n_threads(self.n_jobs)
+        near = self._earlier(classes, X.shape[1])
+        regression = family.prepare(X, weight, random_state, cores, near)
+        L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)
+        if near is not None:
+            start = Start(regression.values(near), near, self.coef_, self.intercept_)
+        else:
+            name = self.init if init is None else init
+            start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
+        validation = None if held is None else Validation(regression.elsewhere(held[0]), held[1], held[2])
+        scheme = Scheme(len(classes), self.multi_class)
+        Y, part = scheme.signs(index)
+        weight = np.ones(len(index)) if weight is None else weight
+        balance = compute_class_weight(self.class_weight, classes=classes, y=classes[index])
+        problem = Problem(
+            regression, index, scheme, Y, part * (balance[index] * weight)[:, None], weight, self.alpha, cores, validation
+        )
+        return _Prepared(problem, start, classes)
+
+    def _solve(self, prepared: _Prepared, callback: Callback | None) -> LDSVMClassifier:
+        options = Options(
+            self.mu, self.mu_factor, self.mu_max, self.max_iter, self.tol, self.n_iter_no_change, self.time_limit,
+            self.z_solver, self.g_solver,
+        )  # fmt: skip
+        # The prepared penalties are relative; C scales them, so that a path over C shares all the rest.
+        problem = replace(prepared.problem, C=self.C * prepared.problem.C)
+        solution = solve(problem, prepared.start, options, _chain(_printer if self.verbose else None, callback))
+        self._keep(solution, prepared)
+        if solution.reason is Reason.MAX_ITER:
+            warnings.warn(
+                f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen tol, "
+                "or pass an eval_set or early_stopping=True to stop on validation error.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _keep(self, solution: Solution, prepared: _Prepared) -> None:
+        self.classes_ = prepared.classes
+        self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
+        self.n_components_ = solution.V.shape[1]
+        self.n_basis_ = solution.mapping.n_basis
+        self.history_, self.n_iter_, self.best_iter_ = solution.history, solution.n_iter, solution.best_iter
+        self.stop_reason_ = solution.reason.name.lower()
+        if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
+            self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
+
+    def _given_start(self, n_rows: int) -> Array | None:
+        if isinstance(self.init, str):
+            return None
+        Z = np.asarray(self.init, dtype=np.float64)
+        wanted = (n_rows, self.n_components if self.n_components != "auto" else Z.shape[-1])
+        if Z.shape != wanted or not np.isfinite(Z).all():
+            raise ValueError(f"init must be a finite array of shape {wanted} (n_samples, n_components), got {Z.shape}.")
+        return Z
+
+    def _check_eval_set(self, eval_set: Any, classes: Any, sparse: bool) -> tuple[Any, Any, None]:
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise ValueError(f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}.")
+        X, y = check_X(self, eval_set[0], sparse=sparse, reset=False), column_or_1d(eval_set[1])
+        check_consistent_length(X, y)
+        unknown = np.setdiff1d(y, classes)
+        if unknown.size:
+            raise ValueError(f"eval_set has the label {unknown[0]!r}, which is not among the training labels.")
+        return X, np.searchsorted(classes, y), None
+
+    def _split(self, index: Any) -> tuple[Any, Any]:
+        """Row numbers for training and for early stopping, stratified where every class has two rows."""
+        counts = np.bincount(index)
+        size = max(int(np.ceil(self.validation_fraction * len(index))), len(counts))
+        if counts.min() < 2 or len(index) - size < len(counts):
+            raise ValueError(
+                f"early_stopping=True with validation_fraction={self.validation_fraction} needs at least two rows of "
+                f"every class and enough rows to split {len(index)}; give more rows, an eval_set, or early_stopping=False."
+            )
+        # a RandomState of its own, so that the split does not depend on how many numbers the basis draws
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        train, valid = train_test_split(np.arange(len(index)), test_size=size, stratify=index, random_state=seed)
+        return np.sort(train), np.sort(valid)
+
+    def _earlier(self, classes: Any, D: int) -> Any:
+        """The previous fit's map where warm_start can use it, else None."""
+        if not (self.warm_start and hasattr(self, "map_")):
+            return None
+        L = self.n_components if self.n_components != "auto" else len(classes) - 1
+        same = np.array_equal(classes, self.classes_) and self.n_components_ == L
+        return self.map_ if same and getattr(self, "_n_features_seen", D) == D else None
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A problem with relative penalties (C = 1), its start and its labels."""
+
+    problem: Problem
+    start: Start
+    classes: Any
+
+
+def fit_path(
+    estimator: LDSVMClassifier,
+    X: Any,
+    y: Any,
+    C_values: Iterable[float],
+    sample_weight: Any = None,
+    *,
+    eval_set: Any = None,
+    callback: Callable[[float, Info], bool | None] | None = None,
+) -> list[LDSVMClassifier]:
+    """Fit clones of ``estimator`` for several C, computing centres, features and Gram matrix once.
+
+    Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state.
+
+    Parameters
+    ----------
+    estimator : unfitted LDSVMClassifier with every parameter but C as wanted.
+    C_values : penalties, in the order of the results.
+    X, y, sample_weight, eval_set : as in `LDSVMClassifier.fit`.
+    callback : called with C and the dict of every iteration; a true answer stops that C's run.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LDSVMClassifier(n_basis=20, early_stopping=True, random_state=0)
+    >>> [m.C for m in fit_path(model, X, y, [0.1, 1.0])]
+    [0.1, 1.0]
+    """
+    models = [clone(estimator).set_params(C=C) for C in C_values]
+    if not models:
+        raise ValueError("C_values is empty; give at least one positive number.")
+    for model in models:
+        model._validate_params()
+    with threads.limit(estimator.n_jobs):
+        first = clone(estimator)
+        prepared = first._prepare(X, y, sample_weight, eval_set)
+        for model in models:
+            model.n_features_in_ = first.n_features_in_
+            if hasattr(first, "feature_names_in_"):
+                model.feature_names_in_ = first.feature_names_in_
+            report = None if callback is None else _with_C(callback, model.C)
+            model._solve(prepared, report)
+    return models
+
+
+def _with_C(callback: Callable[[float, Info], bool | None], C: float) -> Callback:
+    return lambda info: callback(C, info)
+
+
+def _chain(*callbacks: Callback | None) -> Callback | None:
+    given = [c for c in callbacks if c is not None]
+    return (lambda info: any([c(info) for c in given])) if given else None
+
+
+def _printer(info: Info) -> None:
+    valid = "" if info["valid_error"] is None else f"  validation {100 * info['valid_error']:.2f} %"
+    print(
+        f"MAC {info['iteration']:3d}  mu {info['mu']:<8.3g} penalised {info['penalised']:<11.5g} nested {info['nested']:<11.5g} "
+        f"|Z-F| {info['distance']:<9.3g} train {100 * info['train_error']:.2f} %{valid}",
+        file=sys.stderr,
+        flush=True,
+    )

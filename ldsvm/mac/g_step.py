@@ -1,0 +1,38 @@
+"""The g-step: K linear SVMs on the coordinates (second term of e:svm-qp)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ldsvm.mac.problem import Problem
+from ldsvm.mac.state import Info, State
+from ldsvm.solvers.svm_problem import duality_gap, objective
+from ldsvm.typing import Array
+
+SOLVERS = ("ipm", "libsvm", "liblinear")
+
+
+def train(Z: Array, Y: Array, C: Array, solver: str, n_threads: int) -> tuple[Array, Array, Array]:
+    """V (K, L), b (K,), alpha (N, K) by the named solver."""
+    if solver == "ipm":
+        from ldsvm.solvers.linear_svm import solve as chosen
+    elif solver == "libsvm":
+        from ldsvm.solvers.reference_svm import solve_libsvm as chosen
+    else:
+        from ldsvm.solvers.reference_svm import solve_liblinear as chosen
+    return chosen(Z, Y, C, n_threads)
+
+
+def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, Info]:
+    """Minimise the penalised objective over the machines; of the old and the new one the better is kept, per problem.
+
+    Info: ``gap``, the largest relative duality gap of any new machine (1 for LIBLINEAR, which gives no multipliers).
+    """
+    V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads)
+    old = objective(state.Z, state.V, state.b, problem.Y, problem.C)
+    better = objective(state.Z, V, b, problem.Y, problem.C) <= old
+    gap = duality_gap(state.Z, V, b, problem.Y, problem.C, alpha)
+    V, b = np.where(better[:, None], V, state.V), np.where(better, b, state.b)
+    return replace(state, V=V, b=b), {"gap": float(gap.max())}

@@ -1,0 +1,100 @@
+"""Starting coordinates Z (section "The role of dimension reduction" tells what good ones look like)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse as sp
+
+from ldsvm.mac.scheme import Labels
+from ldsvm.typing import Array
+
+STARTS = ("simplex", "random", "pca")
+RANDOM_SCALE = 0.01
+
+
+def simplex_points(K: int, L: int) -> Array:
+    """K points of norm 1 in L dimensions (K, L), as far from each other as L allows.
+
+    L >= K - 1: corners of a regular simplex, padded with zeros. L = 2: a regular K-gon. L = 1: equally spaced in
+    [-1, 1]. Between these: points on the sphere that repel each other (lowest energy of several seeded descents).
+
+    Examples
+    --------
+    >>> P = simplex_points(3, 2)
+    >>> np.round(P @ P.T, 6) + 0.0
+    array([[ 1. , -0.5, -0.5],
+           [-0.5,  1. , -0.5],
+           [-0.5, -0.5,  1. ]])
+    """
+    if L >= K - 1:
+        # The triangular form: column l tells class l from the classes after it, so L > 1 needs no rotation.
+        points = np.zeros((K, L))
+        for axis in range(K - 1):
+            rest = K - axis - 1
+            points[axis, axis] = rest
+            points[axis + 1 :, axis] = -1.0
+            points[axis:, axis] *= np.sqrt(1.0 - np.sum(points[axis, :axis] ** 2)) / rest
+        return points
+    if L == 1:
+        return np.linspace(-1.0, 1.0, K)[:, None]
+    if L == 2:
+        angle = 2.0 * np.pi * np.arange(K) / K
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    return _repelled_points(K, L)
+
+
+def _repelled_points(K: int, L: int) -> Array:
+    def energy(flat: Array) -> tuple[float, Array]:
+        free = flat.reshape(K, L)
+        norm = np.linalg.norm(free, axis=1, keepdims=True)
+        P = free / norm
+        difference = P[:, None, :] - P[None, :, :]
+        square = np.einsum("ijl,ijl->ij", difference, difference) + np.eye(K)
+        inverse = square**-4.0 * (1.0 - np.eye(K))  # a steep power: the closest pair counts
+        slope = -16.0 * np.einsum("ij,ijl->il", inverse / square, difference)
+        slope = (slope - np.einsum("il,il->i", slope, P)[:, None] * P) / norm
+        return float(inverse.sum()), slope.ravel()
+
+    rng = np.random.default_rng(0)
+    best = min(
+        (scipy.optimize.minimize(energy, rng.normal(size=K * L), jac=True, method="L-BFGS-B") for _ in range(10)),
+        key=lambda result: result.fun,
+    )
+    points: Array = best.x.reshape(K, L)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def starting_coordinates(
+    init: str | Array, X: Any, y: Labels, K: int, L: int, random_state: np.random.RandomState
+) -> Array:
+    """Z (N, L) for a start by name, or an array of that shape as given.
+
+    ``random`` draws small Gaussian coordinates (standard deviation 0.01), not N(0, 1): with exactly solved,
+    unweighted one-vs-all machines on ten or so classes, coordinates of unit size without any class structure make
+    V = 0, b = -1 the best machine (one class against nine), and MAC then never leaves it. Small coordinates leave the
+    hinge active at every row, the first machines take up what class structure there is, and the first Z-step spreads
+    the classes.
+    """
+    if not isinstance(init, str):
+        return np.array(init, dtype=np.float64)
+    if init == "simplex":
+        return simplex_points(K, L)[y]
+    if init == "random":
+        return RANDOM_SCALE * random_state.standard_normal((X.shape[0], L))
+    return _principal_coordinates(X, L, random_state)
+
+
+def _principal_coordinates(X: Any, L: int, random_state: np.random.RandomState) -> Array:
+    """PCA of X (truncated SVD when sparse), padded with zeros where X has rank below L, scaled to unit deviation."""
+    from sklearn.decomposition import PCA, TruncatedSVD
+
+    rank = min(L, min(X.shape) - (1 if sp.issparse(X) else 0))
+    reducer = TruncatedSVD if sp.issparse(X) else PCA
+    scores = reducer(rank, random_state=random_state).fit_transform(X).astype(np.float64)
+    spread = float(scores.std())
+    Z = np.zeros((X.shape[0], L))
+    Z[:, :rank] = scores / spread if spread > 0 else scores
+    return Z

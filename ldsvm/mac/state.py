@@ -1,0 +1,76 @@
+"""What the steps hand on (State), what people read (Info, Reason, Solution), and the choices of a run (Start, Options)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ldsvm.maps.base import Map
+from ldsvm.typing import Array
+
+Info = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything the next step needs: coordinates Z (N, L) and multipliers alpha (N, K) of the Z-step, the map and
+    its values F (N, L) on the training rows, machines V (K, L) and b (K,), and the penalty mu.
+    """
+
+    Z: Array
+    mapping: Map
+    F: Array
+    V: Array
+    b: Array
+    mu: float
+    alpha: Array | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: coordinates Z (N, L); for a warm start also the earlier map and machines."""
+
+    Z: Array
+    mapping: Map | None = None
+    V: Array | None = None
+    b: Array | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of the loop; see `LDSVMClassifier` for their meaning and defaults."""
+
+    mu: float
+    mu_factor: float
+    mu_max: float
+    max_iter: int
+    tol: float
+    patience: int
+    time_limit: float | None
+    z_solver: str
+    g_solver: str
+
+
+class Reason(Enum):
+    """Why a run ended; the value is the sentence shown to people."""
+
+    EARLY_STOPPING = "the validation error stopped improving"
+    CONVERGED = "Z equals F(X) to the tolerance"
+    MU_MAX = "mu reached mu_max"
+    MAX_ITER = "max_iter iterations were done"
+    TIME_LIMIT = "the time limit was reached"
+    CALLBACK = "the callback asked to stop"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best model found: F, V, b; ``n_iter`` iterations done, ``best_iter`` the one kept; one Info per iteration."""
+
+    mapping: Map
+    V: Array
+    b: Array
+    history: list[Info]
+    reason: Reason
+    n_iter: int
+    best_iter: int

@@ -1,0 +1,55 @@
+"""The Z-step: one small QP per row, independent over rows (e:svm-optZ, e:svm-optZm)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ldsvm.mac.problem import Problem
+from ldsvm.mac.state import Info, State
+from ldsvm.typing import Array
+
+Solver = Callable[..., tuple[Array, Array]]
+
+
+def solver_by_name(name: str) -> Solver:
+    """"batched" (exact, all rows at once), "osqp" (one workspace per class) or any back end of qpsolvers.
+
+    Raises
+    ------
+    ValueError : no such solver here.
+    """
+    if name == "batched":
+        from ldsvm.solvers.box_qp import solve
+
+        return solve
+    from ldsvm.solvers.qp_routes import solve_any, solve_osqp
+
+    if name == "osqp":
+        return solve_osqp
+    import qpsolvers
+
+    back_end = name.removeprefix("qpsolvers:")
+    if back_end not in qpsolvers.available_solvers:
+        known = ["batched", "osqp", *(f"qpsolvers:{s}" for s in qpsolvers.available_solvers)]
+        raise ValueError(f"z_solver={name!r} is not available here; choose one of {known}.")
+    return partial(solve_any, solver=back_end)
+
+
+def z_step(problem: Problem, state: State, solver: str = "batched") -> tuple[State, Info]:
+    """Minimise the penalised objective over Z.
+
+    Info: ``kkt``, the largest residual of any row, computed from the answer and not from the solver's status.
+    """
+    from ldsvm.solvers.box_qp import residual
+
+    # c_k = 2 C_nk / mu: a row's own weight multiplies both its hinge and its distance, so it cancels here
+    upper = 2.0 * problem.C / (state.mu * problem.weight[:, None])
+    Z, alpha = solver_by_name(solver)(
+        state.F, state.V, state.b, problem.Y, upper, state.alpha, n_threads=problem.n_threads
+    )
+    kkt = residual(Z, alpha, state.V, state.b, problem.Y, upper)
+    return replace(state, Z=Z, alpha=alpha), {"kkt": float(np.max(kkt, initial=0.0))}

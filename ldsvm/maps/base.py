@@ -1,0 +1,68 @@
+"""The interface between MAC and a family of maps F.
+
+A `Family` holds hyper-parameters. ``prepare(X)`` does once what the iterations share (centres, features, Gram matrix)
+and returns a `Regression`; its ``fit(Z, mu)`` is the F-step and returns a `Map`, which keeps none of the training data
+(nonparametric centres and some regressors excepted).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ldsvm.typing import Array
+
+
+class Map(ABC):
+    """A fitted F: (N, D) -> (N, L)."""
+
+    n_basis: int  # basis functions evaluated per sample
+
+    @property
+    @abstractmethod
+    def penalty(self) -> float:
+        """R(F), the regulariser's value (0 where the family regularises itself)."""
+
+    @abstractmethod
+    def __call__(self, X: Any) -> Array:
+        """F(X) (N, L), in the precision of X."""
+
+    def decide(self, X: Any, V: Array, b: Array) -> Array:
+        """g(F(X)) (N, K) for machines V (K, L), b (K,), folded into one product where the family allows."""
+        F = self(X)
+        return F @ V.T.astype(F.dtype, copy=False) + b.astype(F.dtype, copy=False)
+
+
+class Evaluation(ABC):
+    """Values of successive maps of one family on fixed inputs, with everything reused that does not change."""
+
+    @abstractmethod
+    def values(self, mapping: Map) -> Array:
+        """F (N, L) in float64."""
+
+
+class Regression(Evaluation):
+    """The F-step's regression problem on one training set; `values` are those on the training inputs."""
+
+    @abstractmethod
+    def fit(self, Z: Array, mu: float) -> Map:
+        """argmin_F lam R(F) + mu/2 sum_n w_n |z_n - F(x_n)|^2 for targets Z (N, L)."""
+
+    @abstractmethod
+    def elsewhere(self, X: Any) -> Evaluation:
+        """An evaluation on other inputs, e.g. the validation set."""
+
+
+class Family(ABC):
+    """Hyper-parameters of F."""
+
+    #: whether sparse X is accepted
+    sparse = False
+
+    @abstractmethod
+    def prepare(
+        self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
+    ) -> Regression:
+        """Everything that does not depend on Z and mu. ``near``: an earlier map whose basis is kept (warm start)."""

@@ -1,0 +1,172 @@
+"""Maps that are linear in their weights, F(x) = W' phi(x): what linear and RBF maps share.
+
+Rows are blocks: every quantity is a sum or a concatenation over blocks, so that no float64 copy of the N x M features
+ever exists.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ldsvm.maps.base import Evaluation, Family, Map, Regression
+from ldsvm.solvers.ridge import Ridge
+from ldsvm.typing import Array
+
+BLOCK = 4_000_000  # float64 numbers in the temporary copy of a block of rows (32 MB)
+
+
+def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]:
+    """Consecutive slices of rows of at most ``numbers`` numbers, at least one row each."""
+    size = max(1, numbers // max(1, width))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+class Basis(ABC):
+    """phi: (N, D) -> (N, M)."""
+
+    size: int
+
+    @abstractmethod
+    def __call__(self, X: Any, dtype: Any) -> Any:
+        """phi(X) in the given precision, all rows at once: callers pass blocks."""
+
+    def keep(self, X: Any) -> Any:
+        """phi(X) (N, M) to be kept during training: float32, filled by blocks."""
+        Phi = np.empty((X.shape[0], self.size), np.float32)
+        for rows in row_blocks(X.shape[0], max(self.size, X.shape[1]), BLOCK // 4):
+            Phi[rows] = self(X[rows], np.float32)
+        return Phi
+
+
+class BasisMap(Map):
+    """F(x) = W' phi(x), W (M, L)."""
+
+    def __init__(self, basis: Basis, W: Array) -> None:
+        self.basis, self.W = basis, W
+
+    @property
+    def penalty(self) -> float:
+        return float(np.einsum("ml,ml->", self.W, self.W))
+
+    @property
+    def n_basis(self) -> int:  # type: ignore[override]
+        return self.basis.size
+
+    def __call__(self, X: Any) -> Array:
+        return self._apply(X, self.W)
+
+    def decide(self, X: Any, V: Array, b: Array) -> Array:
+        # U = W V' (M, K): one product with the features instead of two
+        out = self._apply(X, self.W @ V.T)
+        out += b.astype(out.dtype)
+        return out
+
+    def _apply(self, X: Any, U: Array) -> Array:
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        U = np.ascontiguousarray(U, dtype=dtype)
+        if sp.issparse(X):
+            out: Array = X @ U
+            return out
+        out = np.empty((X.shape[0], U.shape[1]), dtype)
+        # Blocks of 1 MB of features stay in the second-level cache between the product, the exponential and U.
+        for rows in row_blocks(X.shape[0], max(self.basis.size, X.shape[1]), 600_000):
+            np.matmul(self.basis(X[rows], dtype), U, out=out[rows])
+        return out
+
+
+class FeatureEvaluation(Evaluation):
+    """Maps on one basis, on inputs whose features Phi (N, M) are kept."""
+
+    def __init__(self, Phi: Any) -> None:
+        self.Phi = Phi
+
+    def values(self, mapping: Map) -> Array:
+        assert isinstance(mapping, BasisMap)
+        if sp.issparse(self.Phi):
+            F: Array = self.Phi @ mapping.W
+            return F
+        N, M = self.Phi.shape
+        F = np.empty((N, mapping.W.shape[1]))
+        for rows in row_blocks(N, M):
+            np.matmul(self.Phi[rows].astype(np.float64), mapping.W, out=F[rows])
+        return F
+
+
+class FeatureRegression(FeatureEvaluation, Regression):
+    """Weighted ridge regression on kept features.
+
+    W solves (Phi' w Phi + (2 lam / mu) I) W = Phi' w Z in float64 (a float32 Gram matrix is not positive definite in
+    practice); with fewer rows than features the dual form W = Phi' (Phi Phi' + (2 lam / mu) I)^-1 Z.
+    """
+
+    def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float) -> None:
+        super().__init__(Phi)
+        self.basis, self.weight, self.lam = basis, weight, lam
+        self.root = None if weight is None else np.sqrt(weight)[:, None]
+        N, M = Phi.shape
+        self.dual = N < M
+        self.ridge = Ridge(self._outer_gram() if self.dual else self._inner_gram())
+
+    def fit(self, Z: Array, mu: float) -> Map:
+        ridge = 2.0 * self.lam / mu
+        Z = Z if self.root is None else Z * self.root
+        if self.dual:
+            return BasisMap(self.basis, self._cross(self.ridge.solve(Z, ridge)))
+        return BasisMap(self.basis, self.ridge.solve(self._cross(Z), ridge))
+
+    def elsewhere(self, X: Any) -> Evaluation:
+        return FeatureEvaluation(self.basis.keep(X))
+
+    def _block(self, rows: slice) -> Any:
+        """Rows of the features in float64, scaled by the square root of their weights."""
+        block = self.Phi[rows].astype(np.float64)
+        if self.root is None:
+            return block
+        return block.multiply(self.root[rows]).tocsr() if sp.issparse(block) else block * self.root[rows]
+
+    def _blocks(self) -> Iterator[slice]:
+        return row_blocks(*self.Phi.shape)
+
+    def _inner_gram(self) -> Array:
+        total = np.zeros((self.Phi.shape[1],) * 2)
+        for rows in self._blocks():
+            block = self._block(rows)
+            product = block.T @ block
+            total += product.toarray() if sp.issparse(product) else product
+        return total
+
+    def _outer_gram(self) -> Array:
+        block = self._block(slice(None))
+        product = block @ block.T
+        out: Array = product.toarray() if sp.issparse(product) else product
+        return out
+
+    def _cross(self, Z: Array) -> Array:
+        total = np.zeros((self.Phi.shape[1], Z.shape[1]))
+        for rows in self._blocks():
+            total += self._block(rows).T @ Z[rows]
+        return total
+
+
+class FeatureFamily(Family):
+    """A family that is linear in its weights, with ridge ``lam``."""
+
+    lam: float
+
+    @abstractmethod
+    def basis(
+        self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
+    ) -> Basis:
+        """The basis for training inputs X."""
+
+    def prepare(
+        self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
+    ) -> Regression:
+        basis = self.basis(X, weight, random_state, n_threads, near)
+        return FeatureRegression(basis, basis.keep(X), weight, self.lam)

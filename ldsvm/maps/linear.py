@@ -1,0 +1,38 @@
+"""F(x) = W' x: linear dimensionality reduction; dense or sparse inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ldsvm.maps.base import Map
+from ldsvm.maps.features import Basis, FeatureFamily
+from ldsvm.typing import Array
+
+
+class Identity(Basis):
+    """phi(x) = x, kept as given: no copy in another precision, sparse stays sparse."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __call__(self, X: Any, dtype: Any) -> Any:
+        return X.astype(dtype, copy=False)
+
+    def keep(self, X: Any) -> Any:
+        return X
+
+
+class Linear(FeatureFamily):
+    """Linear maps with R(F) = |W|^2."""
+
+    sparse = True
+
+    def __init__(self, lam: float) -> None:
+        self.lam = lam
+
+    def basis(
+        self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
+    ) -> Basis:
+        return Identity(X.shape[1])

@@ -1,0 +1,76 @@
+"""Any scikit-learn regressor as F: "the approach is generic over F" (section "The F step")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from ldsvm.maps.base import Evaluation, Family, Map, Regression
+from ldsvm.typing import Array
+
+
+class RegressorMap(Map):
+    """A fitted regressor; its regularisation is its own, so R(F) counts as 0."""
+
+    penalty = 0.0
+
+    def __init__(self, model: Any, L: int) -> None:
+        self.model, self.L = model, L
+        kept = getattr(model, "X_fit_", getattr(model, "X_train_", None))
+        # Kernel regressors evaluate one basis function per kept row; others have no such number: one per output.
+        self.n_basis = L if kept is None else int(kept.shape[0])
+
+    def __call__(self, X: Any) -> Array:
+        F: Array = np.asarray(self.model.predict(X)).reshape(X.shape[0], self.L)
+        return F.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
+
+
+class RegressorEvaluation(Evaluation):
+    def __init__(self, X: Any) -> None:
+        self.X = X
+
+    def values(self, mapping: Map) -> Array:
+        return mapping(self.X).astype(np.float64)
+
+
+class RegressorRegression(RegressorEvaluation, Regression):
+    def __init__(self, estimator: Any, X: Any, weight: Array | None) -> None:
+        super().__init__(X)
+        self.estimator = estimator
+        self.keywords = {} if weight is None else {"sample_weight": weight}
+
+    def fit(self, Z: Array, mu: float) -> Map:
+        target = Z.ravel() if Z.shape[1] == 1 else Z
+        return RegressorMap(clone(self.estimator).fit(self.X, target, **self.keywords), Z.shape[1])
+
+    def elsewhere(self, X: Any) -> Evaluation:
+        return RegressorEvaluation(X)
+
+
+class Regressor(Family):
+    """A clone of ``estimator`` is fitted to the coordinates in every F-step.
+
+    With its own regulariser the penalised objective is no longer guaranteed to fall in the F-step; early stopping on
+    validation data still keeps the best model.
+    """
+
+    sparse = True
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def prepare(
+        self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
+    ) -> Regression:
+        if weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight cannot be used with map={self.estimator!r}: its fit takes no sample_weight; "
+                "use map='rbf' or map='linear', or a regressor that takes weights."
+            )
+        estimator = clone(self.estimator)
+        if "random_state" in estimator.get_params() and estimator.get_params()["random_state"] is None:
+            estimator.set_params(random_state=random_state.randint(2**31 - 1))
+        return RegressorRegression(estimator, X, weight)
