@@ -66,22 +66,22 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     multi_class : {"ovr", "ovo"}, default="ovr"
         One-vs-all as in the paper, or one-vs-one with votes.
     init : {"simplex", "random", "pca"} or array of shape (n_samples, n_components), default="simplex"
-        Starting coordinates. "simplex" puts the classes as far apart as the dimensions allow; "random" are small
-        Gaussian coordinates.
+        Starting coordinates. "simplex" puts the classes as far apart as the dimensions allow; "random" gives
+        every class one random centroid; "pca" takes the principal coordinates of X.
     mu, mu_factor, mu_max : float, default=2.0, 1.5, 1e6
         The quadratic penalty starts at ``mu`` and is multiplied by ``mu_factor`` whenever the alternation at fixed
         mu has converged, up to ``mu_max``.
-    tol : float, default=1e-3
+    tol : float, default=1e-2
         The alternation has converged when the penalised objective falls by less than this share; the run has when
         |Z - F(X)| is below this share of |F(X)|.
-    max_iter : int, default=100
+    max_iter : int, default=200
         MAC iterations at most; reaching it raises a ConvergenceWarning.
     early_stopping : bool, default=False
         Set aside ``validation_fraction`` of the rows (stratified), stop when the error on them has not fallen for
         ``n_iter_no_change`` iterations, and keep the best iteration. An ``eval_set`` given to `fit` does the same
         with rows of your own.
     validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=5
+    n_iter_no_change : int, default=10
     time_limit : float or None, default=None
         Seconds after which no further iteration begins.
     z_solver : str, default="batched"
@@ -175,11 +175,11 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         mu: float = 2.0,
         mu_factor: float = 1.5,
         mu_max: float = 1e6,
-        tol: float = 1e-3,
-        max_iter: int = 100,
+        tol: float = 1e-2,
+        max_iter: int = 200,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
+        n_iter_no_change: int = 10,
         time_limit: float | None = None,
         z_solver: str = "batched",
         g_solver: str = "ipm",
@@ -254,7 +254,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def predict(self, X: Any) -> Any:
         """Labels (N,) of the largest score."""
-        return self.classes_[self._scheme.classes(self.decision_function(X))]
+        scores = self.decision_function(X)
+        return self.classes_[self._scheme.classes(scores)]
 
     def transform(self, X: Any) -> Array:
         """Latent coordinates F(X) (N, L), in the precision of X."""
@@ -323,7 +324,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         scheme = Scheme(len(classes), self.multi_class)
         Y, part = scheme.signs(index)
         weight = np.ones(len(index)) if weight is None else weight
-        balance = compute_class_weight(self.class_weight, classes=classes, y=classes[index])
+        balance = compute_class_weight(self.class_weight, classes=classes, y=classes[index], sample_weight=weight)
         problem = Problem(
             regression, index, scheme, Y, part * (balance[index] * weight)[:, None], weight, self.alpha, cores, validation
         )
@@ -349,6 +350,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def _keep(self, solution: Solution, prepared: _Prepared) -> None:
         self.classes_ = prepared.classes
+        self._n_features_fitted = self.n_features_in_
         self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
         self.n_basis_ = solution.mapping.n_basis
@@ -396,7 +398,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             return None
         L = self.n_components if self.n_components != "auto" else len(classes) - 1
         same = np.array_equal(classes, self.classes_) and self.n_components_ == L
-        return self.map_ if same and getattr(self, "_n_features_seen", D) == D else None
+        return self.map_ if same and self._n_features_fitted == D else None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from ldsvm.mac.scheme import Labels
 from ldsvm.typing import Array
 
 STARTS = ("simplex", "random", "pca")
-RANDOM_SCALE = 0.01
 
 
 def simplex_points(K: int, L: int) -> Array:
@@ -72,18 +71,17 @@ def starting_coordinates(
 ) -> Array:
     """Z (N, L) for a start by name, or an array of that shape as given.
 
-    ``random`` draws small Gaussian coordinates (standard deviation 0.01), not N(0, 1): with exactly solved,
-    unweighted one-vs-all machines on ten or so classes, coordinates of unit size without any class structure make
-    V = 0, b = -1 the best machine (one class against nine), and MAC then never leaves it. Small coordinates leave the
-    hinge active at every row, the first machines take up what class structure there is, and the first Z-step spreads
-    the classes.
+    ``random`` gives every class one random centroid, N(0, I / L). Coordinates that are random row by row, of any size,
+    are no start for exactly solved one-vs-all machines: with many classes the multipliers of the many negative rows
+    can balance those of the few positive ones, so V = 0, b = -1 is the best machine, the Z-step then moves nothing,
+    and MAC stays there. (An inexact SVM solver leaves that point by its own error.)
     """
     if not isinstance(init, str):
         return np.array(init, dtype=np.float64)
     if init == "simplex":
         return simplex_points(K, L)[y]
     if init == "random":
-        return RANDOM_SCALE * random_state.standard_normal((X.shape[0], L))
+        return random_state.standard_normal((K, L))[y] / np.sqrt(L)
     return _principal_coordinates(X, L, random_state)
 
 

@@ -74,11 +74,13 @@ class RBF(FeatureFamily):
     ) -> Basis:
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
-        return Gaussians(self._choose(X, weight, random_state, n_threads), self._width(X))
+        return Gaussians(self._choose(X, weight, random_state, n_threads), self._width(X, weight))
 
-    def _width(self, X: Array) -> float:
+    def _width(self, X: Array, weight: Array | None) -> float:
         if isinstance(self.gamma, str):
-            variance = float(np.var(X, dtype=np.float64))
+            # weighted as if rows were repeated
+            center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
+            variance = float(np.average(np.square(X - X.dtype.type(center)).mean(axis=1), weights=weight))
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         return float(self.gamma)
 

@@ -46,8 +46,8 @@ class Rows(AbstractContextManager["Rows"]):
     blocks give the same bits every time.
     """
 
-    def __init__(self, n_rows: int, n_threads: int) -> None:
-        self.parts = blocks(n_rows, n_threads)
+    def __init__(self, n_rows: int, n_threads: int, least: int = 512) -> None:
+        self.parts = blocks(n_rows, n_threads, least)
         self._pool = ThreadPoolExecutor(len(self.parts)) if len(self.parts) > 1 else None
 
     def map(self, function: Callable[[slice], T]) -> list[T]:

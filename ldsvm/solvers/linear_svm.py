@@ -19,8 +19,10 @@ from ldsvm.solvers.svm_problem import one_by_one
 from ldsvm.typing import Array
 
 TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
+ROUNDING = 1e-13  # relative complementarity below which a further step is rounding only
 MAX_ITER = 200
 PATIENCE = 15  # iterations in a row without progress in complementarity: rounding rules, stop
+THREAD_WORK = 50_000  # rows times problems below which a pass is too short to be worth a thread
 DAMPING = 0.995  # share of the longest step to the boundary that is taken
 
 
@@ -80,7 +82,7 @@ class _InteriorPoint:
         best, answer = np.full(K, np.inf), np.zeros((K, self.P))
         previous, stalled = np.full(K, np.inf), np.zeros(K, np.int64)
         step, problems = np.zeros(K), np.arange(K)
-        with Rows(self.N, self.n_threads) as rows:
+        with Rows(self.N, self.n_threads, THREAD_WORK // K) as rows:
             for _ in range(MAX_ITER):
                 H, rhs, dual, (gap, hinge, total) = self._assemble(rows, problems, step)
                 primal = 0.5 * np.einsum("kl,kl->k", self.v[:, :L], self.v[:, :L]) + hinge
@@ -89,6 +91,8 @@ class _InteriorPoint:
                 best[better], answer[better] = primal[better], self.v[better]
                 balanced = np.abs(dual[:, L]) <= TOLERANCE * self.C.sum(axis=1)
                 done = balanced & (best - bound <= TOLERANCE * best)
+                # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
+                done |= gap <= ROUNDING * best
                 stalled = np.where(gap > 0.9 * previous, stalled + 1, 0)
                 previous = gap
                 problems = problems[~(done | (stalled >= PATIENCE))[problems]]
