@@ -19,6 +19,8 @@ from ldsvm.typing import Array
 DEPENDENT = 1e-11
 # The active set stops when the row's residual (see `residual`) is below this, or below what rounding allows.
 TOLERANCE = 1e-10
+# Sweeps of coordinate ascent before the active set: enough to guess most of the free set, not to converge.
+SWEEPS = 4
 ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -97,19 +99,94 @@ def _violation(k, alpha, upper, slope, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve_row(alpha, upper, signs, gram, V, b, f, z, work):  # type: ignore[no-untyped-def]
-    """Exact active-set ascent for one row: bring in the worst machine, move along the free set's optimum, repeat.
+def _sweep(alpha, upper, active, count, signs, gram, pull):  # type: ignore[no-untyped-def]
+    """Coordinate ascent, SWEEPS times over the machines: a good guess of which multipliers end inside their box.
 
-    Every move raises the dual strictly or drops a machine from the free set, so the loop ends; alpha and z are
-    overwritten and the final residual returned.
+    pull_k = y_k slope_k, so that one change of alpha_k is one scaled row of the Gram matrix.
     """
     K = alpha.shape[0]
-    slope, inner = work[0], work[1]
-    chol = work[2 : K + 3]
-    active = np.empty(K, np.int64)
-    order = np.empty(K, np.int64)
+    for _ in range(SWEEPS):
+        moved = False
+        for a in range(count):
+            k = active[a]
+            target = alpha[k] + signs[k] * pull[k] / gram[k, k]
+            target = min(max(target, 0.0), upper[k])
+            change = (target - alpha[k]) * signs[k]
+            if change != 0.0:
+                moved = True
+                alpha[k] = target
+                row = gram[k]
+                for i in range(K):
+                    pull[i] -= change * row[i]
+        if not moved:
+            break
+
+
+@kernel
+def _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step):  # type: ignore[no-untyped-def]
+    """Move the free multipliers towards their optimum; returns the position of the first that hits a bound, or -1."""
+    for a in range(size):
+        value = slope[order[a]]
+        for p in range(a):
+            value -= chol[a, p] * half[p]
+        half[a] = value / chol[a, a]
+    _back_substitute(chol, size, half, step)
+    length, stop = 1.0, -1
+    for a in range(size):
+        k = order[a]
+        if step[a] > 0.0 and upper[k] - alpha[k] < length * step[a]:
+            length, stop = (upper[k] - alpha[k]) / step[a], a
+        elif step[a] < 0.0 and alpha[k] < -length * step[a]:
+            length, stop = -alpha[k] / step[a], a
+    for a in range(size):
+        k = order[a]
+        alpha[k] = min(max(alpha[k] + length * step[a], 0.0), upper[k])
+    if stop >= 0:
+        k = order[stop]
+        alpha[k] = upper[k] if step[stop] > 0.0 else 0.0
+    return stop
+
+
+@kernel
+def _slide(alpha, upper, j, order, size, chol, ascent, step):  # type: ignore[no-untyped-def]
+    """Move alpha_j, whose machine depends on the free set, keeping the free slopes at zero, until a bound is hit.
+
+    The dual rises linearly along this line. Returns the position of the free multiplier that stopped it, or -1 for j.
+    """
+    _back_substitute(chol, size, chol[size], step)  # row `size` of the factor is the first half of the solve
+    length = upper[j] - alpha[j] if ascent > 0.0 else alpha[j]
+    stop = -1
+    for a in range(size):
+        k = order[a]
+        move = -ascent * step[a]
+        if move > 0.0 and upper[k] - alpha[k] < length * move:
+            length, stop = (upper[k] - alpha[k]) / move, a
+        elif move < 0.0 and alpha[k] < -length * move:
+            length, stop = -alpha[k] / move, a
+    for a in range(size):
+        k = order[a]
+        alpha[k] = min(max(alpha[k] - ascent * length * step[a], 0.0), upper[k])
+    if stop < 0:
+        alpha[j] = upper[j] if ascent > 0.0 else 0.0
+    else:
+        k = order[stop]
+        alpha[k] = upper[k] if -ascent * step[stop] > 0.0 else 0.0
+        alpha[j] = min(max(alpha[j] + ascent * length, 0.0), upper[j])
+    return stop
+
+
+@kernel
+def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):  # type: ignore[no-untyped-def]
+    """Exact ascent for one row: coordinate sweeps guess the free set, then an active-set method finishes.
+
+    Every move raises the dual or takes a machine out of the free set, so the loop ends; alpha and z are overwritten
+    and the final residual returned.
+    """
+    K = alpha.shape[0]
+    slope, half, step = work[0], work[1], work[2]
+    active, order = np.empty(K, np.int64), np.empty(K, np.int64)
     free = np.zeros(K, np.bool_)
-    count = 0
+    count, size = 0, 0
     tolerance = TOLERANCE
     for k in range(K):
         tolerance = max(tolerance, ROUNDING * upper[k] * gram[k, k])
@@ -120,86 +197,55 @@ def _solve_row(alpha, upper, signs, gram, V, b, f, z, work):  # type: ignore[no-
         else:
             # A machine with V_k = 0 cannot move z; its optimal multiplier follows from the sign of its slope.
             alpha[k] = upper[k] if gram[k, k] == 0.0 and signs[k] * b[k] < 1.0 else 0.0
-    size = 0
+    _gradient(alpha, active, count, signs, V, b, f, z, slope)
+    for k in range(K):
+        half[k] = signs[k] * slope[k]
+    _sweep(alpha, upper, active, count, signs, gram, half)
+    for a in range(count):
+        k = active[a]
+        if 0.0 < alpha[k] < upper[k] and _append(chol, order, size, gram, signs, k) > 0.0:
+            order[size] = k
+            free[k] = True
+            size += 1
     worst = 0.0
     for _ in range(20 * K + 20):
         _gradient(alpha, active, count, signs, V, b, f, z, slope)
-        j, worst, drift = -1, 0.0, 0.0
+        j, outside, inside = -1, 0.0, 0.0
         for a in range(count):
             k = active[a]
             value = _violation(k, alpha, upper, slope, gram[k, k])
             if free[k]:
-                drift = max(drift, value)  # rounding left over on machines that should be stationary
-            elif value > worst:
-                j, worst = k, value
-        if max(worst, drift) <= tolerance:
-            return max(worst, drift)
-        if worst < drift:  # re-solve on the free set alone (iterative refinement), staying inside the box
-            for a in range(size):
-                value = slope[order[a]]
-                for p in range(a):
-                    value -= chol[a, p] * work[K + 3, p]
-                work[K + 3, a] = value / chol[a, a]
-            _back_substitute(chol, size, work[K + 3], inner)
-            for a in range(size):
-                k = order[a]
-                alpha[k] = min(max(alpha[k] + inner[a], 0.0), upper[k])
-            continue
-        while True:
-            pivot = _append(chol, order, size, gram, signs, j)
-            _back_substitute(chol, size, chol[size], inner)
+                inside = max(inside, value)
+            elif value > outside:
+                j, outside = k, value
+        worst = max(inside, outside)
+        if worst <= tolerance:
+            break
+        if inside <= tolerance:
             ascent = 1.0 if slope[j] > 0.0 else -1.0
-            # Moving alpha_j by t moves the free ones by -t * inner, which keeps their slopes at zero.
-            length = abs(slope[j]) / pivot if pivot > 0.0 else np.inf
-            room = upper[j] - alpha[j] if ascent > 0.0 else alpha[j]
-            stop = -1
-            if room <= length:
-                length, stop = room, size
-            for a in range(size):
-                k = order[a]
-                move = -ascent * inner[a]
-                if move > 0.0 and (upper[k] - alpha[k]) < length * move:
-                    length, stop = (upper[k] - alpha[k]) / move, a
-                elif move < 0.0 and alpha[k] < -length * move:
-                    length, stop = -alpha[k] / move, a
-            for a in range(size):
-                k = order[a]
-                alpha[k] = min(max(alpha[k] - ascent * length * inner[a], 0.0), upper[k])
-            alpha[j] = min(max(alpha[j] + ascent * length, 0.0), upper[j])
-            if stop == -1:
+            if _append(chol, order, size, gram, signs, j) > 0.0:
                 order[size] = j
                 free[j] = True
                 size += 1
-                break
-            if stop == size:
-                alpha[j] = upper[j] if ascent > 0.0 else 0.0
-                break
-            k = order[stop]
-            alpha[k] = upper[k] if -ascent * inner[stop] > 0.0 else 0.0
-            before = size
-            for a in range(before):
+                continue
+            stop = _slide(alpha, upper, j, order, size, chol, ascent, step)
+        else:
+            stop = _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step)
+        if stop >= 0:
+            for a in range(size):
                 free[order[a]] = False
             size = _drop(chol, order, stop, size, gram, signs)
             for a in range(size):
                 free[order[a]] = True
-            _gradient(alpha, active, count, signs, V, b, f, z, slope)
-            if slope[j] * ascent <= 0.0:
-                break
-    _gradient(alpha, active, count, signs, V, b, f, z, slope)
-    for a in range(count):
-        k = active[a]
-        worst = max(worst, _violation(k, alpha, upper, slope, gram[k, k]))
     return worst
 
 
 @kernel
 def _solve_rows(alpha, upper, signs, gram, V, b, F, Z):  # type: ignore[no-untyped-def]
     K = V.shape[0]
-    work = np.zeros((K + 4, K + 1))
-    worst = 0.0
+    chol, work = np.zeros((K + 1, K + 1)), np.zeros((3, K))
     for n in range(F.shape[0]):
-        worst = max(worst, _solve_row(alpha[n], upper[n], signs[n], gram, V, b, F[n], Z[n], work))
-    return worst
+        _solve_row(alpha[n], upper[n], signs[n], gram, V, b, F[n], Z[n], chol, work)
 
 
 def solve(

@@ -1,0 +1,44 @@
+"""Command line: one benchmark, its table, a line per bar, and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.harness import write_json
+
+NAMES = {
+    "accuracy": "test error on MNIST against the paper's figures (minutes)",
+    "z_step": "the exact Z-step against OSQP and qpsolvers",
+    "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
+    "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
+    "imports": "the cost of `import ldsvm` against `import sklearn.svm`",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Run one benchmark. Exit status 0 when every bar holds, 1 when one falls short.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="benchmarks:\n" + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items()),
+    )
+    parser.add_argument("name", choices=NAMES, metavar="NAME", help="one of the names below")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes to see that it works: bars are shown but do not count"
+    )
+    arguments = parser.parse_args()
+    result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
+    print(result.table())
+    for bar in result.bars:
+        print(bar)
+    if arguments.json:
+        write_json(arguments.json, arguments.name, result, arguments.quick)
+    return 0 if arguments.quick or all(bar.holds for bar in result.bars) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""`import ldsvm` against `import sklearn.svm`, each in fresh processes with warm files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks.harness import Bar, Result, clock
+
+
+def run(quick: bool) -> Result:
+    repeats = 3 if quick else 11
+
+    def cost(statement: str) -> float:
+        return clock(lambda: subprocess.run([sys.executable, "-c", statement], check=True), repeats)
+
+    nothing = cost("pass")
+    rows = [
+        {"statement": f"import {name}", "seconds": cost(f"import {name}") - nothing} for name in ("ldsvm", "sklearn.svm")
+    ]
+    ratio = rows[0]["seconds"] / rows[1]["seconds"]
+    return Result(rows, [Bar("import_ratio", ratio, "<=", 1.3)], {"repeats": repeats, "interpreter_start": nothing})
