@@ -1,4 +1,4 @@
-"""Test error on MNIST, 10,000 / 10,000 / 10,000: C chosen on the validation rows, the test set scored once per model."""
+"""Test error on MNIST, 10,000 / 10,000 / 10,000: C chosen on the validation rows, the test set scored once a model."""
 
 from __future__ import annotations
 

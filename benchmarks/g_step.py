@@ -72,7 +72,7 @@ def _rivals(C: float) -> dict[str, Any]:
 
 def _timed(machine: Any, Z: Array, y: Array) -> tuple[float, Array, Array]:
     """Median of three runs, or the first alone when it takes longer than half a second."""
-    seconds = []
+    seconds: list[float] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a rival that stops at its limit shows in its objective
         while len(seconds) < 3 and (not seconds or seconds[0] < 0.5):
@@ -99,7 +99,7 @@ def _together(Z: Array, signs: Array, C: float, single: list[dict[str, Any]]) ->
 def _bars(rows: list[dict[str, Any]]) -> list[Bar]:
     def least(chosen: list[dict[str, Any]]) -> float:
         """LIBSVM's default tolerance is the faster of the two, so the bar is against it."""
-        return min(row["LIBSVM s"] / row["ours s"] for row in chosen)
+        return float(min(row["LIBSVM s"] / row["ours s"] for row in chosen))
 
     early = [r for r in rows if r["Z"] == "early" and r["C"] >= 100]
     late = [r for r in rows if r["Z"] == "late"]

@@ -109,6 +109,7 @@ def mnist(seed: int = 0) -> Mnist:
     from ldsvm.datasets import load, mnist10
 
     data = load("mnist", cache_dir=ROOT / "data" / "prepared")
+    assert data.X_test is not None and data.y_test is not None
     split = mnist10(data.y, data.y_test, seed=seed)
     return Mnist(
         (data.X[split.train], data.y[split.train]),

@@ -15,8 +15,7 @@ def run(quick: bool) -> Result:
         return clock(lambda: subprocess.run([sys.executable, "-c", statement], check=True), repeats)
 
     nothing = cost("pass")
-    rows = [
-        {"statement": f"import {name}", "seconds": cost(f"import {name}") - nothing} for name in ("ldsvm", "sklearn.svm")
-    ]
-    ratio = rows[0]["seconds"] / rows[1]["seconds"]
+    seconds = {name: cost(f"import {name}") - nothing for name in ("ldsvm", "sklearn.svm")}
+    ratio = seconds["ldsvm"] / seconds["sklearn.svm"]
+    rows = [{"statement": f"import {name}", "seconds": value} for name, value in seconds.items()]
     return Result(rows, [Bar("import_ratio", ratio, "<=", 1.3)], {"repeats": repeats, "interpreter_start": nothing})

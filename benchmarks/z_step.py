@@ -5,6 +5,9 @@ Every route starts cold on the same QPs, one thread each; qpsolvers is timed on 
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from benchmarks.harness import Bar, Result, clock, mnist, progress
@@ -13,6 +16,7 @@ from ldsvm.solvers.box_qp import residual, solve
 from ldsvm.solvers.qp_routes import solve_any, solve_osqp
 
 ROWS = 500
+per_row = partial(solve_any, solver="osqp")
 
 
 def run(quick: bool) -> Result:
@@ -26,16 +30,16 @@ def run(quick: bool) -> Result:
         for number in (0, 4):
             progress(f"z_step: L = {L}, iteration {number + 1}")
             problem = iterates[number].z_problem
-            part = tuple(a[:ROWS] if a.shape[0] == N else a for a in problem)
+            part: Any = tuple(a[:ROWS] if a.shape[0] == N else a for a in problem)
             seconds = {
-                "batched": clock(lambda problem=problem: solve(*problem), 5),
-                "osqp": clock(lambda problem=problem: solve_osqp(*problem), repeats, warm=False),
-                "qpsolvers": clock(lambda part=part: solve_any(*part, solver="osqp"), repeats, warm=False) * N / ROWS,
+                "batched": clock(partial(solve, *problem), 5),
+                "osqp": clock(partial(solve_osqp, *problem), repeats, warm=False),
+                "qpsolvers": clock(partial(per_row, *part), repeats, warm=False) * N / ROWS,
             }
             answers = {
                 "batched": (solve(*problem), problem),
                 "osqp": (solve_osqp(*problem), problem),
-                "qpsolvers": (solve_any(*part, solver="osqp"), part),
+                "qpsolvers": (per_row(*part), part),
             }
             reference = answers["batched"][0][0]
             for route, ((Z, alpha), data) in answers.items():

@@ -1,4 +1,4 @@
-"""What the estimator asks of its inputs, each failure one sentence that names the thing, the value and what is allowed."""
+"""What the estimator asks of its inputs, each failure one sentence: the thing, the value, what is allowed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
-        raise ValueError(f"sample_weight must be 1D: Sample weights must be 1D array or scalar, got shape {weight.shape}.")
+        raise ValueError(f"sample_weight: Sample weights must be 1D array or scalar, got shape {weight.shape}.")
     if weight.shape[0] != n_rows:
         raise ValueError(f"sample_weight has {weight.shape[0]} values but X has {n_rows} rows; they must be equal.")
     if not np.isfinite(weight).all() or (weight < 0).any():

@@ -267,7 +267,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_components_
+        return int(self.n_components_)
 
     @property
     def _scheme(self) -> Scheme:
@@ -326,7 +326,15 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         weight = np.ones(len(index)) if weight is None else weight
         balance = compute_class_weight(self.class_weight, classes=classes, y=classes[index], sample_weight=weight)
         problem = Problem(
-            regression, index, scheme, Y, part * (balance[index] * weight)[:, None], weight, self.alpha, cores, validation
+            regression,
+            index,
+            scheme,
+            Y,
+            part * (balance[index] * weight)[:, None],
+            weight,
+            self.alpha,
+            cores,
+            validation,
         )
         return _Prepared(problem, start, classes)
 
@@ -341,8 +349,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self._keep(solution, prepared)
         if solution.reason is Reason.MAX_ITER:
             warnings.warn(
-                f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen tol, "
-                "or pass an eval_set or early_stopping=True to stop on validation error.",
+                f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen "
+                "tol, or pass an eval_set or early_stopping=True to stop on validation error.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -385,7 +393,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if counts.min() < 2 or len(index) - size < len(counts):
             raise ValueError(
                 f"early_stopping=True with validation_fraction={self.validation_fraction} needs at least two rows of "
-                f"every class and enough rows to split {len(index)}; give more rows, an eval_set, or early_stopping=False."
+                f"every class, and enough of {len(index)} rows; give more rows, an eval_set, or early_stopping=False."
             )
         # a RandomState of its own, so that the split does not depend on how many numbers the basis draws
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -462,14 +470,14 @@ def _with_C(callback: Callable[[float, Info], bool | None], C: float) -> Callbac
 
 def _chain(*callbacks: Callback | None) -> Callback | None:
     given = [c for c in callbacks if c is not None]
-    return (lambda info: any([c(info) for c in given])) if given else None
+    return (lambda info: max([bool(c(info)) for c in given])) if given else None
 
 
 def _printer(info: Info) -> None:
     valid = "" if info["valid_error"] is None else f"  validation {100 * info['valid_error']:.2f} %"
     print(
-        f"MAC {info['iteration']:3d}  mu {info['mu']:<8.3g} penalised {info['penalised']:<11.5g} nested {info['nested']:<11.5g} "
-        f"|Z-F| {info['distance']:<9.3g} train {100 * info['train_error']:.2f} %{valid}",
+        f"MAC {info['iteration']:3d}  mu {info['mu']:<8.3g} penalised {info['penalised']:<11.5g} "
+        f"nested {info['nested']:<11.5g} |Z-F| {info['distance']:<9.3g} train {100 * info['train_error']:.2f} %{valid}",
         file=sys.stderr,
         flush=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
+#: Any NumPy array; shapes and precision stand in the docstrings.
+Array = NDArray[Any]

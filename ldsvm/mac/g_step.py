@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.state import Info, State
 from ldsvm.solvers.svm_problem import duality_gap, objective
 from ldsvm.typing import Array
 
+WORST_GAP = 1e-5  # above this the exact solver tells
 SOLVERS = ("ipm", "libsvm", "liblinear")
 
 
-def train(Z: Array, Y: Array, C: Array, solver: str, n_threads: int) -> tuple[Array, Array, Array]:
-    """V (K, L), b (K,), alpha (N, K) by the named solver."""
+def train(
+    Z: Array, Y: Array, C: Array, solver: str, n_threads: int, start: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
+    """V (K, L), b (K,), alpha (N, K) by the named solver; ``start`` are the machines of the last iteration."""
     if solver == "ipm":
-        from ldsvm.solvers.linear_svm import solve as chosen
-    elif solver == "libsvm":
+        from ldsvm.solvers.linear_svm import solve
+
+        return solve(Z, Y, C, n_threads, start)
+    if solver == "libsvm":
         from ldsvm.solvers.reference_svm import solve_libsvm as chosen
     else:
         from ldsvm.solvers.reference_svm import solve_liblinear as chosen
@@ -30,9 +37,16 @@ def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, 
 
     Info: ``gap``, the largest relative duality gap of any new machine (1 for LIBLINEAR, which gives no multipliers).
     """
-    V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads)
+    V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads, (state.V, state.b))
     old = objective(state.Z, state.V, state.b, problem.Y, problem.C)
     better = objective(state.Z, V, b, problem.Y, problem.C) <= old
     gap = duality_gap(state.Z, V, b, problem.Y, problem.C, alpha)
+    if solver == "ipm" and gap.max() > WORST_GAP:
+        warnings.warn(
+            f"The g-step reached a relative duality gap of {gap.max():.1e} only, more than {WORST_GAP:g}; the better of "
+            "the old and the new machine is kept. Scale the features, or lower C.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     V, b = np.where(better[:, None], V, state.V), np.where(better, b, state.b)
     return replace(state, V=V, b=b), {"gap": float(gap.max())}

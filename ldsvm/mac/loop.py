@@ -67,7 +67,7 @@ def _begin(problem: Problem, start: Start, options: Options) -> tuple[State, Inf
 def _iterate(problem: Problem, state: State, options: Options) -> tuple[State, Info]:
     """One pass over Z, g and F, each timed."""
     out: Info = {}
-    steps = {
+    steps: dict[str, Callable[[State], tuple[State, Info]]] = {
         "z": lambda s: z_step(problem, s, options.z_solver),
         "g": lambda s: g_step(problem, s, options.g_solver),
         "f": lambda s: f_step(problem, s),

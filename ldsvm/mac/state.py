@@ -1,4 +1,4 @@
-"""What the steps hand on (State), what people read (Info, Reason, Solution), and the choices of a run (Start, Options)."""
+"""What the steps hand on (State), what people read (Info, Reason, Solution), the choices of a run (Start, Options)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Solver = Callable[..., tuple[Array, Array]]
 
 
 def solver_by_name(name: str) -> Solver:
-    """"batched" (exact, all rows at once), "osqp" (one workspace per class) or any back end of qpsolvers.
+    """ "batched" (exact, all rows at once), "osqp" (one workspace per class) or any back end of qpsolvers.
 
     Raises
     ------

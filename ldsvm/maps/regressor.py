@@ -29,6 +29,8 @@ class RegressorMap(Map):
 
 
 class RegressorEvaluation(Evaluation):
+    """Predictions on fixed inputs; nothing can be computed ahead."""
+
     def __init__(self, X: Any) -> None:
         self.X = X
 
@@ -37,6 +39,8 @@ class RegressorEvaluation(Evaluation):
 
 
 class RegressorRegression(RegressorEvaluation, Regression):
+    """A fresh clone of the regressor per F-step."""
+
     def __init__(self, estimator: Any, X: Any, weight: Array | None) -> None:
         super().__init__(X)
         self.estimator = estimator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numba
@@ -17,11 +18,11 @@ FAST_SUMS = {"reassoc", "contract", "arcp"}
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` for threads (no GIL), caching machine code where a folder can be written."""
-    options = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package folder nor the user's cache folder can be written
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 def blocks(n_rows: int, n_threads: int, least: int = 512) -> list[slice]:
@@ -36,7 +37,7 @@ def blocks(n_rows: int, n_threads: int, least: int = 512) -> list[slice]:
     """
     count = max(1, min(n_threads, n_rows // least))
     edges = [n_rows * i // count for i in range(count + 1)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 class Rows(AbstractContextManager["Rows"]):

@@ -21,12 +21,16 @@ from ldsvm.typing import Array
 TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
 ROUNDING = 1e-13  # relative complementarity below which a further step is rounding only
 MAX_ITER = 200
-PATIENCE = 15  # iterations in a row without progress in complementarity: rounding rules, stop
+FAR, NEAR = 2.0, 1.0  # first complementarity over the objective, for a rough guess and for a nearby answer
+RESTART = 1e-6  # relative gap above which a stuck problem begins again
+PATIENCE = 12  # iterations in a row without progress in complementarity: rounding rules, stop
 THREAD_WORK = 50_000  # rows times problems below which a pass is too short to be worth a thread
 DAMPING = 0.995  # share of the longest step to the boundary that is taken
 
 
-def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Array, Array]:
+def solve(
+    Z: Array, Y: Array, C: Array, n_threads: int = 1, start: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
     """Train K linear SVMs on the same inputs, each to a relative duality gap of 1e-10 where rounding allows.
 
     Parameters
@@ -35,6 +39,7 @@ def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Arra
     Y : (N, K) signs in {-1, +1}.
     C : (N, K) penalties; 0 takes a row out of that problem.
     n_threads : blocks of rows worked on at the same time.
+    start : machines (V, b) of a nearby problem, from which fewer steps are needed; the answer is the same optimum.
 
     Returns
     -------
@@ -49,15 +54,19 @@ def solve(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> tuple[Array, Arra
     (1.0, True)
     """
     if (C > 0).all() and bool(((Y > 0).any(axis=0) & (Y < 0).any(axis=0)).all()):
-        return _InteriorPoint(Z, Y, C, n_threads).run()
-    # One-vs-one: every problem has rows of its own.
-    return one_by_one(lambda Z, y, c: _InteriorPoint(Z, y[:, None], c[:, None], n_threads).run(), Z, Y, C)
+        return _InteriorPoint(Z, Y, C, n_threads, start).run()
+
+    def fit(k: int, Z: Array, y: Array, c: Array) -> tuple[Array, Array, Array]:
+        near = None if start is None else (start[0][k : k + 1], start[1][k : k + 1])
+        return _InteriorPoint(Z, y[:, None], c[:, None], n_threads, near).run()
+
+    return one_by_one(fit, Z, Y, C)  # one-vs-one: every problem has rows of its own
 
 
 class _InteriorPoint:
     """K problems on the same rows, all with C > 0 and both signs; arrays over rows are (K, N)."""
 
-    def __init__(self, Z: Array, Y: Array, C: Array, n_threads: int) -> None:
+    def __init__(self, Z: Array, Y: Array, C: Array, n_threads: int, start: tuple[Array, Array] | None) -> None:
         N, L = Z.shape
         K = Y.shape[1]
         P = -(-(L + 1) // 4) * 4
@@ -67,20 +76,60 @@ class _InteriorPoint:
         self.Zt[L] = 1.0
         self.Y, self.C = (np.ascontiguousarray(a.T, dtype=np.float64) for a in (Y, C))
         self.v = np.zeros((K, P))
-        # Start at v = 0 with sum alpha y = 0, alpha inside its box, and every product as equal as the signs allow.
-        plus = np.where(self.Y > 0, self.C, 0.0).sum(axis=1, keepdims=True)
-        minus = self.C.sum(axis=1, keepdims=True) - plus
-        self.A = self.C * np.where(self.Y > 0, minus, plus) / (2.0 * (plus + minus))
-        self.E = self.C - self.A
-        least = np.minimum(self.A, self.E)
-        self.S = np.minimum(least.mean(axis=1, keepdims=True) / least, 1e6)
-        self.X = self.S + 1.0
+        self.A, self.E, self.S, self.X = (np.empty((K, N)) for _ in range(4))
         self.dA, self.dS, self.dX = (np.zeros((K, N)) for _ in range(3))
+        self._place(np.arange(K), *self._first_guess(start))
+
+    def _first_guess(self, start: tuple[Array, Array] | None) -> tuple[Array, Array]:
+        """The machine to begin with, per problem, and the share of its objective to aim the first complementarity at.
+
+        Candidates are least-squares machines at three sizes and, where given, a nearby problem's answer; the lowest
+        objective begins.
+        """
+        K, L, P = self.K, self.L, self.P
+        gram = self.Zt @ self.Zt.T
+        gram[np.diag_indices(P)] += 1e-6 * np.trace(gram) / P
+        fitted = np.linalg.solve(gram, self.Zt @ self.Y.T).T
+        guesses, shares = [size * fitted for size in (1.0, 2.0, 4.0)], [FAR, FAR, FAR]
+        if start is not None and start[0].any():
+            near = np.zeros((K, P))
+            near[:, :L], near[:, L] = start
+            guesses, shares = [*guesses, near], [*shares, NEAR]
+        values = [self._objective(v) for v in guesses]
+        chosen = np.argmin(values, axis=0)
+        return np.array(guesses)[chosen, np.arange(K)], np.array(shares)[chosen]
+
+    def _objective(self, v: Array) -> Array:
+        hinge = np.maximum(0.0, 1.0 - self.Y * (v @ self.Zt))
+        normal = v[:, : self.L]
+        value: Array = 0.5 * np.einsum("kl,kl->k", normal, normal) + np.einsum("kn,kn->k", self.C, hinge)
+        return value
+
+    def _place(self, problems: Array, v: Array, share: Array) -> None:
+        """Put the iterate at machines v with every row's two complementarity products equal (perfectly centred rows).
+
+        With d = f - 1 = s - xi, alpha s = eta xi = m and alpha + eta = C, s solves C s^2 - (C d + 2 m) s + m d = 0.
+        """
+        C = self.C[problems]
+        Cd = C * (self.Y[problems] * (v @ self.Zt) - 1.0)
+        whole = np.zeros((self.K, self.P))
+        whole[problems] = v
+        m = (share * self._objective(whole)[problems] / self.N)[:, None]
+        root = np.sqrt(Cd**2 + 4.0 * m**2)
+        large = (np.abs(Cd) + 2.0 * m + root) / (2.0 * C)  # the larger of s and xi, free of cancellation
+        strong = m / large  # its multiplier, the smaller of alpha and eta
+        small = m / (C - strong)
+        right = Cd >= 0
+        self.S[problems], self.X[problems] = np.where(right, large, small), np.where(right, small, large)
+        self.A[problems], self.E[problems] = np.where(right, strong, C - strong), np.where(right, C - strong, strong)
+        self.v[problems] = v
+        for move in (self.dA, self.dS, self.dX):
+            move[problems] = 0.0
 
     def run(self) -> tuple[Array, Array, Array]:
         K, L = self.K, self.L
         best, answer = np.full(K, np.inf), np.zeros((K, self.P))
-        previous, stalled = np.full(K, np.inf), np.zeros(K, np.int64)
+        previous, stalled, restarted = np.full(K, np.inf), np.zeros(K, np.int64), np.zeros(K, bool)
         step, problems = np.zeros(K), np.arange(K)
         with Rows(self.N, self.n_threads, THREAD_WORK // K) as rows:
             for _ in range(MAX_ITER):
@@ -95,7 +144,14 @@ class _InteriorPoint:
                 done |= gap <= ROUNDING * best
                 stalled = np.where(gap > 0.9 * previous, stalled + 1, 0)
                 previous = gap
-                problems = problems[~(done | (stalled >= PATIENCE))[problems]]
+                stuck = stalled >= np.where(restarted, PATIENCE, PATIENCE // 2)
+                again = np.flatnonzero(stuck & ~done & ~restarted & (~balanced | (gap > RESTART * best)))
+                problems = problems[~(done | stuck)[problems]]
+                if again.size:  # a guess that misled: begin again from the zero machine, once
+                    self._place(again, np.zeros((again.size, self.P)), np.full(again.size, 1.0))
+                    restarted[again], stalled[again], previous[again], step[again] = True, 0, np.inf, 0.0
+                    problems = np.union1d(problems, again)
+                    H, rhs, dual, (gap, _, _) = self._assemble(rows, problems, np.zeros(K))
                 if problems.size == 0:
                     break
                 step = self._advance(rows, problems, H, rhs, dual, gap)

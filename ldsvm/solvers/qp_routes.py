@@ -10,6 +10,7 @@ and have the signature of `box_qp.solve`, so that a row's answer can be judged b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,7 +73,7 @@ def solve_any(
 
     L = V.shape[1]
     sparse = solver in qpsolvers.sparse_solvers and solver not in qpsolvers.dense_solvers
-    tight = {k: v for k, v in ACCURACY.items() if k != "verbose"} if solver == "osqp" else {}
+    tight: dict[str, Any] = {k: v for k, v in ACCURACY.items() if k != "verbose"} if solver == "osqp" else {}
     Z, alpha = F.astype(np.float64), np.zeros(upper.shape)
     for rows, machines, signs in _patterns(Y, upper):
         P, G, h = _matrices(V[machines], b[machines], signs)
@@ -81,7 +82,7 @@ def solve_any(
         for n in rows if machines.size else ():
             q = np.r_[-2.0 * F[n], upper[n, machines]]
             answer = qpsolvers.solve_problem(qpsolvers.Problem(P, q, -G, -h), solver=solver, **tight)
-            if answer.x is None:
+            if answer.x is None or answer.z is None:
                 raise RuntimeError(f"z_solver={solver!r} found no solution of the Z-step for row {n}.")
             Z[n] = answer.x[:L]
             alpha[n, machines] = np.clip(answer.z[: machines.size], 0.0, upper[n, machines])

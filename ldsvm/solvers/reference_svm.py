@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+
 import numpy as np
 
 from ldsvm.solvers.svm_problem import Machines, one_by_one
@@ -10,9 +11,9 @@ from ldsvm.typing import Array
 
 
 def solve_libsvm(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> Machines:
-    """`linear_svm.solve` by LIBSVM (``SVC(kernel="linear")``), one problem after the other; exact but slow for large C."""
+    """`linear_svm.solve` by LIBSVM (``SVC(kernel="linear")``), problem after problem; exact but slow for large C."""
 
-    def fit(Z: Array, y: Array, c: Array) -> Machines:
+    def fit(k: int, Z: Array, y: Array, c: Array) -> Machines:
         from sklearn.svm import SVC
 
         top = c.max()
@@ -27,7 +28,7 @@ def solve_libsvm(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> Machines:
 def solve_liblinear(Z: Array, Y: Array, C: Array, n_threads: int = 1) -> Machines:
     """`linear_svm.solve` by LIBLINEAR (``LinearSVC(loss="hinge")``), which also penalises the bias: approximate."""
 
-    def fit(Z: Array, y: Array, c: Array) -> Machines:
+    def fit(k: int, Z: Array, y: Array, c: Array) -> Machines:
         from sklearn.svm import LinearSVC
 
         top = c.max()

@@ -40,10 +40,10 @@ def duality_gap(Z: Array, V: Array, b: Array, Y: Array, C: Array, alpha: Array) 
     return gap
 
 
-def one_by_one(fit: Callable[[Array, Array, Array], Machines], Z: Array, Y: Array, C: Array) -> Machines:
+def one_by_one(fit: Callable[[int, Array, Array, Array], Machines], Z: Array, Y: Array, C: Array) -> Machines:
     """Train every problem alone on the rows with C > 0; a problem with one sign only gets v = 0 and b = that sign.
 
-    ``fit(Z, y, c)`` returns v, b and alpha of one problem in any shapes that hold L, 1 and N numbers.
+    ``fit(k, Z, y, c)`` returns v, b and alpha of one problem in any shapes that hold L, 1 and N numbers.
     """
     K = Y.shape[1]
     V, b, alpha = np.zeros((K, Z.shape[1])), np.zeros(K), np.zeros(C.shape)
@@ -53,6 +53,6 @@ def one_by_one(fit: Callable[[Array, Array, Array], Machines], Z: Array, Y: Arra
         if signs.size == 0 or np.all(signs == signs[0]):
             b[k] = signs[0] if signs.size else 0.0
             continue
-        v, bias, multipliers = fit(Z[rows], signs, C[rows, k])
+        v, bias, multipliers = fit(k, Z[rows], signs, C[rows, k])
         V[k], b[k], alpha[rows, k] = v.ravel(), bias.item(), multipliers.ravel()
     return V, b, alpha
