@@ -115,7 +115,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     References
     ----------
-    W. Wang and M. A. Carreira-Perpinan, "The role of dimensionality reduction in classification", AAAI 2014.
+    W. Wang and M. A. Carreira-Perpiñán, "The role of dimensionality reduction in linear classification", 2014.
 
     Examples
     --------
