@@ -1,0 +1,66 @@
+# Everything by name. POSIX make and shell, nothing else; `make` alone lists the names.
+
+VENV = .venv
+PY = $(VENV)/bin/python
+READY = $(VENV)/.installed
+CONFIG = conf/digits.yaml
+RUNS = runs
+PORT = 5000
+
+help:
+	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml), about a minute'
+	@echo 'make test   lint, types and tests'
+	@echo 'make lint   ruff: rules and format'
+	@echo 'make types  mypy'
+	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
+	@echo 'make lock   write requirements.lock anew from pyproject.toml'
+	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
+
+run: $(READY)
+	@$(PY) -m flows pipeline $(CONFIG)
+
+test: lint types
+	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
+		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
+	fi; \
+	$(PY) -m pytest -n 2 --dist loadfile
+
+lint: $(READY)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(READY)
+	$(PY) -m mypy
+
+ui: $(READY)
+	@[ -f '$(RUNS)/mlflow.db' ] || { echo 'RUNS=$(RUNS) holds no mlflow.db; allowed: the folder of a run, see make run' >&2; exit 2; }
+	@echo 'Open one of these (Ctrl-C stops the server):'
+	@$(PY) -c 'import pathlib; from ldsvm.experiment.tracking import links; print(*links(pathlib.Path("$(RUNS)"), $(PORT)), sep="\n")'
+	@MLFLOW_DISABLE_TELEMETRY=true $(PY) -m mlflow server --host 127.0.0.1 --port $(PORT) --workers 1 \
+		--backend-store-uri "sqlite:///$$(cd '$(RUNS)' && pwd)/mlflow.db"
+
+lock: $(READY)
+	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-annotate -o requirements.lock
+
+clean:
+	rm -rf $(RUNS) data/prepared dist .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# PYTHON chooses the interpreter; without it the first of these that is new enough.
+$(READY): requirements.lock
+	@for python in $${PYTHON:-python3 python3.13 python3.12 python3.11}; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "PYTHON is $${PYTHON:-python3 ($$(python3 --version 2>&1))}; allowed: Python 3.11 or newer, as in make PYTHON=python3.12 run" >&2; \
+		exit 2; \
+	fi; \
+	[ -x $(PY) ] || $$found -m venv $(VENV)
+	@[ -x $(VENV)/bin/uv ] || $(PY) -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	@echo 'Installing the packages of requirements.lock into $(VENV), once'
+	@$(VENV)/bin/uv pip sync --quiet --python $(PY) --require-hashes requirements.lock
+	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: help run test lint types ui lock clean

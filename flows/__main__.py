@@ -1,0 +1,167 @@
+"""The command line: python -m flows NAME CONFIG [key=value ...]."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows import ROOT
+
+if TYPE_CHECKING:
+    from ldsvm.experiment.config import Config
+
+NAMES = {
+    "pipeline": "the whole experiment: data, search of every method, report",
+    "prepare": "only the data: load, check, split, into the cache",
+    "search": "only our method, then the report",
+    "baselines": "only the methods to compare with, then the report",
+    "report": "only the report, again, from the results that are there",
+}
+EXAMPLES = """
+examples:
+  python -m flows pipeline conf/digits.yaml
+  python -m flows pipeline conf/digits.yaml seed=1 methods.ours.params.n_basis=50
+  python -m flows search conf/experiments/mnist10.yaml 'methods.ours.search.C=[1, 10]'
+
+CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
+Results, tracking store and logs go to the folder of the key paths.runs (runs/), prepared data to paths.cache.
+exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command, the file or the data.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one flow and return the exit code."""
+    asked = _parser().parse_args(arguments)
+    from ldsvm.experiment.load import ConfigError, load_config
+
+    try:
+        config = load_config(asked.config, asked.overrides, root=ROOT)
+    except ConfigError as error:
+        return _complain(str(error), 2)
+    stamp = f"{datetime.now():%Y%m%d-%H%M%S}"
+    log = config.paths.runs / "logs" / f"{asked.name}-{config.name}-{stamp}.log"
+    try:
+        return _run(asked, config, log)
+    except KeyboardInterrupt:
+        return _complain("stopped.", 130)
+    except Exception as error:  # a person gets one sentence, the log has the whole story
+        from ldsvm.datasets import DataError
+        from ldsvm.experiment.trial import sentence
+
+        if isinstance(error, ConfigError | DataError):
+            return _complain(str(error), 2)
+        where = ""
+        if log.exists():
+            logging.getLogger("flows").exception("the flow failed")
+            where = f" (log: {log})"
+        return _complain(f"{asked.name} failed: {sentence(error)}{where}", 1)
+
+
+def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
+    from flows import environment
+    from flows.progress import working
+    from ldsvm.experiment.results import MethodFailed
+    from ldsvm.experiment.tracking import Tracker
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
+    runs = config.paths.runs
+    _writable(runs)
+    environment.configure(runs)
+    handler = _log_to(log)
+    with environment.api(runs) as wait_for_api:
+        with working("start the tracking store and Prefect"):
+            experiment_id = Tracker(runs, config.name).experiment_id
+            flow = getattr(importlib.import_module(f"flows.{asked.name}"), asked.name)
+            _only(handler)
+            wait_for_api()
+        try:
+            if flow(asked.config, asked.overrides) is not None:
+                _show(config, experiment_id)
+        except MethodFailed as error:
+            _show(config, experiment_id)
+            return _complain(f"{error} (log: {log})", 1)
+    return 0
+
+
+def _writable(runs: Path) -> None:
+    from ldsvm.experiment.load import ConfigError
+
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
+    if not os.access(runs, os.W_OK):
+        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
+
+
+def _show(config: Config, experiment_id: str) -> None:
+    from rich.console import Console
+
+    from ldsvm.experiment.tracking import link
+    from ldsvm.report import tables
+    from ldsvm.report.publish import REPORT, collect
+
+    console = Console(highlight=False)
+    console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
+    for problem in config.problems:
+        if found := list(collect(config, problem).values()):
+            rows = tables.main_rows(found)
+            console.print(tables.terminal(f"{problem.name}, test set", tables.MAIN, rows))
+    for name, what in (
+        ("report", config.results / REPORT),
+        ("MLflow UI", f"make -C {ROOT} ui RUNS={config.paths.runs}"),
+        ("", f"then open {link(experiment_id, 5000)}"),
+    ):
+        console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
+
+
+def _log_to(file: Path) -> logging.Handler:
+    """Send every log line to one file; the screen is for progress and results."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    _only(handler)
+    return handler
+
+
+def _only(handler: logging.Handler) -> None:
+    """Take away the handlers that Prefect and MLflow put up when they were imported."""
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # one line for each request otherwise
+    for name in ("prefect", "prefect.flow_runs", "prefect.task_runs", "mlflow"):
+        logger = logging.getLogger(name)
+        logger.handlers = []
+        logger.propagate = True
+
+
+def _complain(text: str, code: int) -> int:
+    print(text, file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    names = "\n".join(f"  {name:10s} {what}" for name, what in NAMES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m flows",
+        description=f"Run an experiment that a YAML file describes.\n\nnames:\n{names}",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", metavar="NAME", choices=NAMES, help="what to run, see above")
+    parser.add_argument("config", metavar="CONFIG", help="the experiment, such as conf/digits.yaml")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", help="entries that win over the file")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The one place that sets up Prefect: quiet, local, in the project's folder. Must come before `import prefect`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
+
+
+def configure(runs: Path) -> None:
+    """Set Prefect's environment; what the user has set stays, and with a PREFECT_API_URL all of it."""
+    if os.environ.get("PREFECT_API_URL"):
+        return
+    settings = {
+        "PREFECT_HOME": str(runs / "prefect"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",  # the log goes to a file of ours
+        "PREFECT_CLI_PROMPT": "false",
+    }
+    for key, value in settings.items():
+        os.environ.setdefault(key, value)
+
+
+@contextmanager
+def api(runs: Path) -> Iterator[Callable[[], None]]:
+    """Provide Prefect's API for the time of the block: the user's PREFECT_API_URL, or a private one on loopback.
+
+    Yields a function that waits until the API answers. Prefect starts a temporary server by itself too, but only when
+    the flow begins, and it imports the server into this process first. Starting it here, at once, hides its seconds
+    behind the imports and the opening of the tracking store.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        yield lambda: None
+        return
+    port = _free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "prefect",
+        "server",
+        "start",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-ui",
+    ]
+    file = runs / "logs" / "prefect-server.log"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+    try:
+        yield lambda: _wait(server, port, file)
+    finally:
+        del os.environ["PREFECT_API_URL"]
+        _stop(server)
+
+
+def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"Prefect's server did not answer within {START_SECONDS:.0f} s or ended; it says why in {log}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

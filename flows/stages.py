@@ -1,0 +1,95 @@
+"""The tasks that the flows are made of. They hand over names, paths and digests, never arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from flows.progress import say, working
+from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.record import percent, run_method, standing
+from ldsvm.experiment.results import MethodFailed
+from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment.trial import Trial
+from ldsvm.report.build import note
+from ldsvm.report.publish import collect, failures, place, publish
+
+
+@task(name="prepare", cache_policy=NO_CACHE)
+def prepare_data(config: Config) -> str:
+    """Prepare the arrays of an experiment and return the path of the facts about them."""
+    with working(f"prepare {config.dataset.name}") as news:
+        prepared = preparation.prepare(config)
+        config.results.mkdir(parents=True, exist_ok=True)
+        file = config.results / "prepared.json"
+        preparation.save(prepared, file)
+        news(", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items()) + f", digest {prepared.digest}")
+    return str(file)
+
+
+@task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
+def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str, parent: str) -> str:
+    """Let one method compete and return the folder of its result; raise MethodFailed when it has none to show."""
+    with working(f"{problem.name} · {name}") as news:
+        standings = ["first trials"]
+
+        def on_trials(done: list[Trial], total: int) -> None:
+            good = [t.valid_error for t in done if t.valid_error is not None]
+            best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
+            standings[0] = f"trials {len(done)}/{total}, {best}"
+            news(standings[0])
+
+        def on_step(row: dict[str, Any]) -> None:
+            point = f"C={row['C']:g} " if "C" in row else ""
+            news(f"{standings[0]}; {point}iteration {row['iteration']}, validation {percent(row['valid_error'])}")
+
+        folder = place(config, problem, name)
+        data = preparation.read(Path(facts))
+        result = run_method(
+            config, data, problem, name, folder=folder, parent=parent, on_trials=on_trials, on_step=on_step
+        )
+        error = percent(result.score.error) if result.score else ""
+        news(f"failed: {result.failure}" if result.failure else f"trials {len(result.trials)}, test error {error}")
+    if result.failure:
+        raise MethodFailed(f"{name} on {problem.name}: {result.failure}")
+    return str(folder)
+
+
+@task(name="report", cache_policy=NO_CACHE)
+def write_report(config: Config, facts: str, runs: dict[str, str]) -> str:
+    """Write tables, figures and the page, attach them to the problems' runs, and return the page's path."""
+    with working("report") as news:
+        page = publish(config, preparation.read(Path(facts)), runs)
+        news(str(page))
+    return str(page)
+
+
+def compare(config: Config, facts: str, names: Sequence[str]) -> str:
+    """Let the methods called `names` compete on every problem, write the report and return its path.
+
+    A method that fails does not stop the others; MethodFailed is raised at the end, when the report is there.
+    """
+    tracker = Tracker(config.paths.runs, config.name)
+    if swept := tracker.sweep():
+        say(f"{swept} runs of a process that died are now marked KILLED")
+    runs = {}
+    for problem in config.problems:
+        with tracker.run(problem.name, kind="problem") as run:
+            for name in names:
+                state = compare_method(config, facts, problem, name, run.id, return_state=True)
+                outcome = state.result(raise_on_failure=False)
+                if isinstance(outcome, BaseException) and not isinstance(outcome, MethodFailed):
+                    raise outcome
+            found = [r for r in collect(config, problem).values() if r.method in names]
+            run.describe(name=f"{problem.name} · {standing(found)}", note=note(problem, found))
+            run.failure = "; ".join(f"{r.method}: {r.failure}" for r in found if r.failure) or None
+            runs[problem.name] = run.id
+    page = write_report(config, facts, runs)
+    if failed := failures(config):
+        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
+    return page

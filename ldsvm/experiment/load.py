@@ -1,0 +1,176 @@
+"""Read an experiment file: merge it over the shared one, apply `key=value`, and say in one sentence what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ldsvm.baselines import lookup
+from ldsvm.datasets.catalog import catalogue
+from ldsvm.experiment.config import Config, MethodConfig
+from ldsvm.experiment.results import slug
+
+
+class ConfigError(ValueError):
+    """A mistake in a file or on the command line; the message is one sentence for the user."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which 1e-3 is a number (PyYAML wants 1.0e-3) and a key given twice is refused."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.MarkedYAMLError(problem=f'key "{key}" is given twice', problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
+)
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
+    """Return the checked experiment.
+
+    path: the file, looked for from the working directory and then from `root`, the project's folder.
+    overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
+    `root/conf/base.yaml`. Raises ConfigError with one sentence.
+    """
+    file = next((p for p in (Path(path), root / path) if p.is_file()), None)
+    if file is None:
+        raise ConfigError(f'config: no file "{path}"; allowed: a YAML file such as conf/digits.yaml.')
+    tree = _merge(_read(root / "conf" / "base.yaml"), _read(file))
+    for text in overrides:
+        _override(tree, text)
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {_sentence(error, tree)}") from None
+    _check_names(config, path)
+    for name, method in config.methods.items():
+        _check_method(method, f"{path}: methods.{name}", config)
+    paths = {key: (root / value).resolve() for key, value in config.paths}
+    return config.model_copy(update={"paths": config.paths.model_copy(update=paths)})
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read as text ({error}).") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: not valid YAML ({' '.join(str(error).split())}).") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{file}: holds {type(tree).__name__}; allowed: a mapping of keys to values.")
+    return tree
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` on top, section by section; lists and single values are replaced."""
+    both = {k: _merge(base[k], v) for k, v in over.items() if isinstance(v, dict) and isinstance(base.get(k), dict)}
+    return {**base, **over, **both}
+
+
+def _override(tree: dict[str, Any], text: str) -> None:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError(f'command line: "{text}" is no override; allowed: key=value, such as seed=1.')
+    *parents, last = key.split(".")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f'command line: "{key}" goes below "{parent}", which is a single value.')
+    try:
+        tree[last] = yaml.load(value, Loader=_Loader)
+    except yaml.YAMLError:
+        raise ConfigError(f'command line: {key} has value "{value}"; allowed: a YAML value.') from None
+
+
+def _sentence(error: ValidationError, tree: dict[str, Any]) -> str:
+    first = error.errors()[0]
+    place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
+    path = ".".join(str(part) for part in place)
+    if first["type"] == "extra_forbidden":
+        *parents, key = place
+        return unknown(f'key "{path}"', str(key), _keys(Config, parents))
+    if first["type"] == "missing":
+        return f'key "{path}" is missing.'
+    rule = first["msg"].removeprefix("Value error, ")
+    rule = rule[:1].lower() + rule[1:]
+    return f'key "{path}" has value {_short(first["input"])}; {rule.removesuffix(".")}.'
+
+
+def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
+    """Drop the marks that pydantic adds to a path (the member of a union, the word [key])."""
+    found: list[int | str] = []
+    for part in place:
+        try:
+            tree = tree[part]
+        except (KeyError, IndexError, TypeError):
+            break
+        found.append(part)
+    return found
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
+    """Return the keys that are allowed at one place of the tree, by walking the models along the path."""
+    for part in parents:
+        if part in model.model_fields:
+            inner = model.model_fields[str(part)].annotation
+            models = [t for t in (inner, *getattr(inner, "__args__", ())) if isinstance(t, type)]
+            model = next((t for t in models if issubclass(t, BaseModel)), model)
+    return list(model.model_fields)
+
+
+def unknown(what: str, key: str, allowed: Sequence[str]) -> str:
+    """Return one sentence for a name that nothing knows: the nearest valid one, and all of them."""
+    near = get_close_matches(key, allowed, n=1, cutoff=0.5)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    return f"{what} is unknown; {hint}Allowed: {', '.join(allowed)}."
+
+
+def _check_names(config: Config, path: str | Path) -> None:
+    known = sorted(catalogue())
+    if config.dataset.name not in known:
+        wrong = config.dataset.name
+        raise ConfigError(f"{path}: " + unknown(f'dataset.name "{wrong}"', wrong, known))
+    for key, names in (("problems", [problem.name for problem in config.problems]), ("methods", list(config.methods))):
+        folders = [slug(name) for name in names]
+        for name, folder in zip(names, folders, strict=True):
+            if folders.count(folder) > 1:
+                raise ConfigError(
+                    f'{path}: key "{key}" has the name "{name}" twice; allowed: names that differ in letters or digits.'
+                )
+
+
+def _check_method(method: MethodConfig, where: str, config: Config) -> None:
+    """Refuse parameters the estimator does not have, and values it would refuse hours later in `fit`."""
+    known = list(lookup(method.estimator).make().get_params())
+    for section, keys in (("params", method.params), ("search", method.search)):
+        for key in keys:
+            if key not in known:
+                raise ConfigError(unknown(f"{where}.{section}.{key}", key, known))
+    for key in method.search:
+        if key in method.params:
+            raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
+    points: list[dict[str, Any]] = [{}, *({k: v} for k, values in method.search.items() for v in values)]
+    for point in points:
+        estimator = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
+        try:
+            if hasattr(estimator, "_parameter_constraints"):
+                estimator._validate_params()  # scikit-learn's own check, the one that `fit` runs first
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from None

@@ -1,0 +1,84 @@
+"""What one method achieved on one problem, as plain values and as a folder that is complete or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldsvm.experiment.judge import Score
+from ldsvm.experiment.trial import Trial
+
+FILE = "result.json"
+
+
+class MethodFailed(RuntimeError):
+    """At least one method of an experiment failed; everything else is done and written. The message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the report: the winner of a search, judged on the test set, or the reason why there is none.
+
+    params: the estimator's parameters that the file fixed or searched. valid_error: fraction, of the judged model.
+    train_s: seconds of the fit of exactly that model. history: its training, one dict per iteration; best_iter: the
+    iteration that gave the model. failure: one sentence or None.
+    """
+
+    problem: str
+    method: str
+    estimator: str
+    trials: list[Trial]
+    params: dict[str, Any] = field(default_factory=dict)
+    valid_error: float | None = None
+    train_s: float | None = None
+    score: Score | None = None
+    stop_reason: str | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best_iter: int | None = None
+    failure: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def write(result: Result, folder: Path, more: Callable[[Path], None] = lambda folder: None) -> Path:
+    """Write a result, and whatever `more` adds, to `folder` at once; an older result there is replaced."""
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    temporary.mkdir(parents=True)
+    try:
+        text = json.dumps(asdict(result), indent=1, default=plain)
+        (temporary / FILE).write_text(text, encoding="utf-8")
+        more(temporary)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def read(folder: Path) -> Result:
+    """Read what `write` wrote."""
+    facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    trials = [Trial(**trial) for trial in facts.pop("trials")]
+    score = facts.pop("score")
+    return Result(**facts, trials=trials, score=Score(**score) if score else None)
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a file name: lower case, underscores for everything but letters and digits."""
+    return "".join(c if c.isalnum() else "_" for c in name.lower())
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy values into what JSON knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value)

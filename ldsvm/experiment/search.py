@@ -1,0 +1,72 @@
+"""From a grid in a file to its best point, through an executor that works like `map`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from ldsvm.baselines import lookup
+from ldsvm.experiment.config import MethodConfig
+from ldsvm.experiment.trial import Data, Job, OnStep, Trial, run_job
+
+Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
+
+OnTrials = Callable[[list[Trial], int], None]
+
+
+class SearchFailed(RuntimeError):
+    """No point of the grid could be fitted; the message is one sentence."""
+
+
+def grid(method: MethodConfig) -> list[dict[str, Any]]:
+    """Return every combination of the values to try; one empty point when nothing is searched."""
+    return [dict(zip(method.search, values, strict=True)) for values in itertools.product(*method.search.values())]
+
+
+def jobs(method: MethodConfig, *, seed: int, n_jobs: int) -> list[Job]:
+    """Group the grid into jobs: points that differ only in C go together where the method can share their work."""
+    points = list(enumerate(grid(method)))
+    groups: dict[Any, list[tuple[int, dict[str, Any]]]] = {}
+    for order, point in points:
+        shared = lookup(method.estimator).iterative and "C" in point
+        key = tuple((k, v) for k, v in point.items() if k != "C") if shared else order
+        groups.setdefault(key, []).append((order, point))
+    return [Job(method, tuple(p for _, p in g), tuple(o for o, _ in g), seed, n_jobs) for g in groups.values()]
+
+
+def run_search(
+    method: MethodConfig,
+    data: Data,
+    *,
+    seed: int,
+    n_jobs: int,
+    executor: Executor = map,
+    on_trials: OnTrials = lambda done, total: None,
+    on_step: OnStep | None = None,
+) -> list[Trial]:
+    """Fit every point of the grid and return the trials in grid order.
+
+    executor: `map` runs the jobs here, one after the other; anything that calls a function on each job and yields
+    the results in any order will do. on_trials: called after each job with the trials so far and the grid's size.
+    on_step: called after each training iteration; it cannot travel to another process, so leave it out there.
+    """
+    work = jobs(method, seed=seed, n_jobs=n_jobs)
+    total = sum(len(job.points) for job in work)
+    done: list[Trial] = []
+    for trials in executor(partial(run_job, data=data, on_step=on_step), work):
+        done.extend(trials)
+        on_trials(done, total)
+    return sorted(done, key=lambda trial: trial.order)
+
+
+def best(trials: Sequence[Trial]) -> Trial:
+    """Return the trial with the smallest validation error; ties: fewer basis functions, smaller C, earlier in the grid.
+
+    Raises SearchFailed with the first reason when every trial failed.
+    """
+    good = [trial for trial in trials if trial.valid_error is not None]
+    if not good:
+        raise SearchFailed(f"all {len(trials)} trials failed, the first with: {trials[0].failure}")
+    return min(good, key=lambda t: (t.valid_error, t.n_basis or 0, t.params.get("C", 0.0), t.order))

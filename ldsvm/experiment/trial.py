@@ -1,0 +1,145 @@
+"""One piece of a search: fit, measure on the validation set, return plain values. Knows no framework, never raises."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.baselines import lookup
+from ldsvm.experiment.config import MethodConfig
+
+Arrays = NDArray[Any]
+OnStep = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops."""
+
+    X: Arrays
+    y: Arrays
+    X_valid: Arrays
+    y_valid: Arrays
+
+    @property
+    def eval_set(self) -> tuple[Arrays, Arrays]:
+        """The validation set as `fit` takes it."""
+        return self.X_valid, self.y_valid
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one worker computes: one point of the grid, or several that differ only in C and share their work.
+
+    points: parameter values by name; orders: their places in the grid.
+    """
+
+    method: MethodConfig
+    points: tuple[dict[str, Any], ...]
+    orders: tuple[int, ...]
+    seed: int
+    n_jobs: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid after its fit: a row of the search table, also when it failed.
+
+    valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds, an equal share of the job's
+    for points that were fitted together. history: one dict per training iteration, empty for one-shot methods.
+    failure: one sentence or None. notes: warnings of the fit.
+    """
+
+    params: dict[str, Any]
+    order: int
+    valid_error: float | None = None
+    n_basis: int | None = None
+    train_s: float = 0.0
+    stop_reason: str | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    failure: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted estimator with the seconds its training took and the warnings it gave."""
+
+    model: Any
+    seconds: float
+    notes: list[str]
+
+
+def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
+    """Fit every point of a job and return one trial for each; a failure becomes a row with its reason.
+
+    on_step: called with the facts of each training iteration where the method has iterations, to show progress.
+    """
+    try:
+        fits = _fit_path(job, data, on_step) if len(job.points) > 1 else [fit_point(job, job.points[0], data, on_step)]
+        return [_trial(job, i, fit, data) for i, fit in enumerate(fits)]
+    except Exception as error:
+        reason = sentence(error)
+        return [Trial(dict(p), order, failure=reason) for p, order in zip(job.points, job.orders, strict=True)]
+
+
+def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:
+    """Fit one point on the training set; the validation set is passed only to methods that stop by it."""
+    estimator = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs)
+    iterative = lookup(job.method.estimator).iterative
+    extra = {"eval_set": data.eval_set, "callback": on_step} if iterative else {}
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(data.X, data.y, **extra)
+    return Fit(estimator, time.perf_counter() - start, notes(caught))
+
+
+def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
+    from ldsvm import fit_path
+
+    estimator = job.method.make(job.points[0], seed=job.seed, n_jobs=job.n_jobs)
+    values = [point["C"] for point in job.points]
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = None if on_step is None else lambda C, info: on_step({"C": C, **info})
+        models = fit_path(estimator, data.X, data.y, values, eval_set=data.eval_set, callback=report)
+    seconds = (time.perf_counter() - start) / len(models)
+    return [Fit(model, seconds, notes(caught)) for model in models]
+
+
+def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
+    return Trial(
+        params=dict(job.points[i]),
+        order=job.orders[i],
+        valid_error=float(np.mean(fit.model.predict(data.X_valid) != data.y_valid)),
+        n_basis=lookup(job.method.estimator).count(fit.model),
+        train_s=fit.seconds,
+        stop_reason=reason(fit.model),
+        history=[dict(row) for row in getattr(fit.model, "history_", [])],
+        notes=fit.notes,
+    )
+
+
+def reason(model: Any) -> str | None:
+    """Return why an iterative training stopped, None for one-shot methods."""
+    found = getattr(model, "stop_reason_", None)
+    return None if found is None else str(getattr(found, "value", found))
+
+
+def sentence(error: BaseException) -> str:
+    """Return an exception as one line: its kind and what it says first."""
+    lines = str(error).strip().splitlines() or ["no message"]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def notes(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Return each different warning once, as one line."""
+    return list(dict.fromkeys(f"{w.category.__name__}: {str(w.message).strip().splitlines()[0]}" for w in caught))

@@ -1,0 +1,1 @@
+"""Tables, figures and one HTML page from the results of an experiment."""

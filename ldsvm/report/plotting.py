@@ -1,0 +1,159 @@
+"""The figures. The only file that knows matplotlib: figures are objects here, never a global state."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.experiment.results import Result
+
+# Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+INK, GRID = "#333333", "#E3E3E3"
+MOST_POINTS = 2000  # more only hide each other
+
+
+def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
+    """Return a PNG of the training set in the latent space, one colour for each class.
+
+    Z (N, L) is drawn as it is for L = 2, by its first two principal components for more, and over the class for one.
+    Of more than MOST_POINTS a random part is drawn. Classes are also named at their medians, so that nothing depends on
+    colour alone.
+    """
+    points, x_label, y_label = _plane(Z, y)
+    if len(points) > MOST_POINTS:
+        some = np.random.default_rng(0).choice(len(points), MOST_POINTS, replace=False)
+        points, y = points[some], y[some]
+    figure, axes = _figure(6.0, 5.2)
+    classes = np.unique(y)
+    for k, label in enumerate(classes):
+        members = points[y == label]
+        axes.scatter(*members.T, s=12, color=_colour(k, len(classes)), alpha=0.65, linewidths=0, label=str(label))
+        axes.annotate(
+            str(label),
+            np.median(members, axis=0),
+            ha="center",
+            va="center",
+            fontweight="bold",
+            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": _colour(k, len(classes)), "alpha": 0.85},
+        )
+    axes.set(title=title, xlabel=x_label, ylabel=y_label)
+    if Z.shape[1] == 1:
+        axes.set_yticks(range(len(classes)), [str(label) for label in classes])
+    else:
+        axes.set_aspect("equal", adjustable="datalim")  # distances mean the same in both directions
+    axes.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.6)
+    return _png(figure)
+
+
+def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
+    n_latent = Z.shape[1]
+    if n_latent == 1:
+        # Points of one class share a line; a fixed jitter keeps them apart.
+        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
+        return np.column_stack([Z[:, 0], np.searchsorted(np.unique(y), y) + jitter]), "latent dimension 1", "class"
+    if n_latent == 2:
+        return Z, "latent dimension 1", "latent dimension 2"
+    centred = Z - Z.mean(axis=0)
+    _, s, axes = np.linalg.svd(centred, full_matrices=False)
+    share = 100 * s**2 / np.sum(s**2)
+    names = [f"principal component {i + 1} of {n_latent} latent dimensions ({share[i]:.0f} %)" for i in range(2)]
+    return centred @ axes[:2].T, names[0], names[1]
+
+
+def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> bytes:
+    """Return a PNG of a training: both objectives above, errors below, over the iterations; kept: the one to mark."""
+    figure, (top, bottom) = _figure(6.0, 5.2, rows=2)
+    steps = [row["iteration"] for row in history]
+    for key, colour, marker in (("nested", OKABE_ITO[0], "o"), ("penalised", OKABE_ITO[1], "s")):
+        top.plot(steps, [row[key] for row in history], marker=marker, color=colour, label=f"{key} objective", ms=4)
+    for key, name, colour, marker in (
+        ("train_error", "training", OKABE_ITO[2], "^"),
+        ("valid_error", "validation", OKABE_ITO[3], "v"),
+    ):
+        if all(row.get(key) is not None for row in history):
+            values = [100 * row[key] for row in history]
+            bottom.plot(steps, values, marker=marker, color=colour, label=f"{name} error", ms=4)
+    top.set(title=title, ylabel="objective (log scale)", yscale="log")
+    _plain_log(top.yaxis)
+    bottom.set(xlabel="MAC iteration", ylabel="error (%)")
+    bottom.set_ylim(bottom=0)
+    if kept is not None:
+        top.axvline(kept, color=INK, ls=":", lw=1.2)
+        bottom.axvline(kept, color=INK, ls=":", lw=1.2, label="iteration kept")
+    for axes in (top, bottom):
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if axes.lines:
+            axes.legend(frameon=False)
+    return _png(figure)
+
+
+def error_over_size(results: Sequence[Result], title: str) -> bytes:
+    """Return a PNG of test error over the number of basis functions; a method without any is a horizontal line."""
+    figure, axes = _figure(9.0, 3.8)
+    judged = [(r.method, r.score) for r in results if r.score is not None]
+    for k, (name, score) in enumerate(judged):
+        colour = OKABE_ITO[k % len(OKABE_ITO)]
+        error, low, high = 100 * score.error, 100 * score.error_low, 100 * score.error_high
+        if score.n_basis is None:
+            axes.axhline(error, color=colour, ls="--", lw=1.2, label=f"{name} (no basis functions)")
+            continue
+        bars = {"yerr": [[error - low], [high - error]], "capsize": 3, "elinewidth": 1.2}
+        axes.errorbar(score.n_basis, error, fmt="osD^vP*X"[k % 8], ms=8, color=colour, label=name, **bars)
+    axes.set(title=title, xlabel="basis functions (log scale)", ylabel="test error (%), bars: 95 % interval")
+    sizes = [score.n_basis for _, score in judged if score.n_basis]
+    if sizes:
+        axes.set_xscale("log")
+        axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
+        _plain_log(axes.xaxis)
+    axes.set_ylim(bottom=0)
+    if judged:
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return _png(figure)
+
+
+def _plain_log(axis: Any) -> None:
+    """Label a logarithmic axis with plain numbers instead of powers, closer ones where it spans little."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    steps = (1.0, 2.0, 5.0) if high > 5 * low else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _colour(k: int, n: int) -> Any:
+    if n <= len(OKABE_ITO):
+        return OKABE_ITO[k]
+    import matplotlib as mpl
+
+    return mpl.colormaps["tab10"](k % 10) if n <= 10 else mpl.colormaps["tab20"](k % 20)
+
+
+def _figure(width: float, height: float, rows: int = 1) -> tuple[Any, Any]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    found = figure.subplots(rows, 1, sharex=rows > 1)
+    for axes in np.ravel(found):
+        axes.grid(color=GRID, lw=0.7)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(colors=INK, labelsize=9)
+        axes.title.set(fontsize=11, color=INK)
+    return figure, found
+
+
+def _png(figure: Any) -> bytes:
+    figure.align_ylabels()
+    stream = io.BytesIO()
+    # No software version in the file: the same results give the same bytes.
+    figure.savefig(stream, format="png", metadata={"Software": None})
+    return stream.getvalue()

@@ -1,0 +1,148 @@
+"""Valid and invalid experiment files, through the same function that the command line uses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from ldsvm.experiment import config as models
+from ldsvm.experiment.load import ConfigError, load_config
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(p for p in (ROOT / "conf").rglob("*.yaml") if p.name != "base.yaml")
+
+
+def tree() -> dict[str, Any]:
+    """A small valid file as a tree, to be damaged."""
+    return {
+        "name": "small",
+        "title": "Small",
+        "dataset": {"name": "digits"},
+        "problems": [{"name": "10 classes", "labels": "original"}],
+        "split": {"kind": "stratified", "train": 0.5, "validation": 0.25, "test": 0.25},
+        "methods": {"Gaussian SVM": {"estimator": "gaussian_svm", "params": {"C": 1}, "search": {"gamma": [0.1]}}},
+    }
+
+
+def load(tmp_path: Path, content: Any, *overrides: str) -> models.Config:
+    file = tmp_path / "case.yaml"
+    file.write_text(content if isinstance(content, str) else yaml.safe_dump(content), encoding="utf-8")
+    return load_config(file, overrides, root=ROOT)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda p: p.stem)
+def test_every_file_of_the_project_is_valid(file: Path) -> None:
+    assert load_config(file, root=ROOT).name == file.stem
+
+
+def test_file_wins_over_base_and_override_over_both(tmp_path: Path) -> None:
+    assert load(tmp_path, tree()).seed == 0
+    assert load(tmp_path, {**tree(), "seed": 3}).seed == 3
+    assert load(tmp_path, {**tree(), "seed": 3}, "seed=4").seed == 4
+    assert load(tmp_path, tree(), "dataset.preprocess=pca 5").dataset.name == "digits"
+
+
+def test_numbers_with_an_exponent_are_numbers(tmp_path: Path) -> None:
+    found = load(tmp_path, tree(), "methods.Gaussian SVM.search.gamma=[1e-3, 2E+1, 1]")
+    assert found.methods["Gaussian SVM"].search["gamma"] == [0.001, 20.0, 1]
+
+
+def test_relative_folders_start_at_the_project_and_absolute_ones_stay(tmp_path: Path) -> None:
+    found = load(tmp_path, tree(), f"paths.cache={tmp_path}")
+    assert found.paths.runs == ROOT / "runs"
+    assert found.paths.cache == tmp_path
+
+
+def test_the_result_is_frozen(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError):
+        load(tmp_path, tree()).seed = 1  # type: ignore[misc]
+
+
+def test_another_configuration_has_another_folder_but_other_paths_do_not(tmp_path: Path) -> None:
+    same, other = load(tmp_path, tree(), f"paths.runs={ROOT / 'runs'}"), load(tmp_path, tree(), "seed=1")
+    assert load(tmp_path, tree()).results == same.results != other.results
+
+
+CASES = {
+    "seeds=1": ['"seeds"', 'did you mean "seed"', "Allowed: name"],
+    "dataset.preproces=none": ['"dataset.preproces"', 'did you mean "preprocess"'],
+    "problems=[{name: a, label: original}]": ['"problems.0.label', "labels"],
+    "methods.Gaussian SVM.serach={}": ['"methods.Gaussian SVM.serach"', 'did you mean "search"'],
+    "methods.Gaussian SVM.params.gama=1": ["methods.Gaussian SVM.params.gama", 'did you mean "gamma"'],
+    "methods.Gaussian SVM.search.Cs=[1]": ["methods.Gaussian SVM.search.Cs", "Allowed"],
+    "methods.Gaussian SVM.search.C=[1]": ["search.C", "also in params"],
+    "methods.Gaussian SVM.params.C=-1": ["Gaussian SVM", "'C'", "-1", "(0.0, inf]"],
+    "methods.Gaussian SVM.search.gamma=[0.1, none]": ["'gamma'", "none"],
+    "methods.Gaussian SVM.search.gamma=[]": ['"methods.Gaussian SVM.search.gamma"', "at least 1"],
+    "methods.Gaussian SVM.estimator=gausian_svm": ['"gausian_svm"', 'did you mean "gaussian_svm"'],
+    "methods={}": ['"methods"', "at least 1"],
+    "dataset.name=digit": ['"digit"', 'did you mean "digits"'],
+    "dataset.preprocess=pca": ['"dataset.preprocess"', "'pca'", "pca N"],
+    "seed=-1": ['"seed"', "-1", "greater than or equal to 0"],
+    "n_jobs=two": ['"n_jobs"', "'two'", "integer"],
+    "judge.repeats=0": ['"judge.repeats"', "greater than or equal to 1"],
+    "split.kind=random": ['"split.kind"', "'random'", "'stratified' or 'mnist10'"],
+    "split.train=0": ['"split.train"', "greater than 0"],
+    "split.kind=mnist10": ['"split"', "official test set"],
+    "split.test=null": ['"split"', 'needs "test"'],
+    "name=Two Words": ['"name"', "'Two Words'"],
+    "title=null": ['"title"', "None", "string"],
+    "problems=[{name: a, labels: original}, {name: a, labels: parity}]": ['"a"', "twice"],
+    "methods.gaussian-svm={estimator: linear_svm}": ['"Gaussian SVM"', "twice", "differ in letters"],
+    "problems=[{name: a, labels: roman}]": ['"problems.0.labels"', "'roman'", "'original' or 'parity'"],
+    "seed": ["command line", '"seed"', "key=value"],
+    "seed.more=1": ["command line", '"seed.more"', "single value"],
+    "seed=[1": ["command line", '"[1"', "YAML"],
+}
+
+
+@pytest.mark.parametrize("override", CASES, ids=str)
+def test_a_wrong_entry_is_one_sentence_with_name_value_and_what_is_allowed(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, tree(), override)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in CASES[override]:
+        assert part in message
+
+
+BROKEN = {
+    "list": ("- 1\n", "mapping"),
+    "twice": ("name: a\nname: b\n", '"name" is given twice'),
+    "not yaml": ("name: [\n", "not valid YAML"),
+    "missing": ("name: a\n", '"title" is missing'),
+    "not text": ("\x00", "not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_file_is_one_sentence(tmp_path: Path, case: str) -> None:
+    content, part = BROKEN[case]
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, content)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r'no file "conf/digit.yaml"; allowed'):
+        load_config("conf/digit.yaml", root=ROOT)
+
+
+def fields(model: type[BaseModel]) -> list[str]:
+    return list(model.model_fields)
+
+
+def test_every_field_is_read_by_something() -> None:
+    sources = "\n".join(
+        p.read_text("utf-8") for d in ("ldsvm/experiment", "ldsvm/report", "flows") for p in (ROOT / d).glob("*.py")
+    )
+    sections = [m for m in vars(models).values() if isinstance(m, type) and issubclass(m, models.Frozen)]
+    unread = [f"{m.__name__}.{f}" for m in sections for f in fields(m) if not re.search(rf"\w\.{f}\b(?!\()", sources)]
+    assert len(sections) >= 8
+    assert unread == []

@@ -1,0 +1,50 @@
+"""Who may import what, read from the sources themselves."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = {
+    "prefect": "flows/",
+    "mlflow": "ldsvm/experiment/tracking.py",
+    "matplotlib": "ldsvm/report/plotting.py",
+    "ray": "ldsvm/experiment/parallel.py",
+}
+
+
+def imports(file: Path) -> set[str]:
+    """Top names of everything a file imports, also inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("library", HOME)
+def test_each_framework_is_imported_in_its_home_only(library: str) -> None:
+    files = [p for folder in ("ldsvm", "flows") for p in (ROOT / folder).rglob("*.py")]
+    users = [str(p.relative_to(ROOT)) for p in files if library in imports(p)]
+    assert [user for user in users if not user.startswith(HOME[library])] == []
+    assert files
+
+
+@pytest.mark.parametrize("module", ["ldsvm", "ldsvm.experiment.load", "ldsvm.report.build", "flows.__main__"])
+def test_importing_loads_no_framework(module: str) -> None:
+    heavy = "prefect mlflow ray matplotlib osqp numba" + (" pydantic" if module in ("ldsvm", "flows.__main__") else "")
+    code = f"import sys, {module}; print(*[m for m in {heavy.split()!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_flows_are_thin() -> None:
+    for file in (ROOT / "flows").glob("*.py"):
+        assert "numpy" not in imports(file), file

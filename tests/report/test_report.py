@@ -1,0 +1,114 @@
+"""Tables, figures and the page."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from ldsvm.experiment.judge import Score
+from ldsvm.experiment.results import Result
+from ldsvm.experiment.trial import Trial
+from ldsvm.report import html, plotting, tables
+
+SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 51200, 1.44, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
+GOOD = Result(
+    "p", "ours", "ldsvm",
+    [Trial({"C": 1.0}, 0, 0.031, 1200, 0.5, "converged"), Trial({"C": 1e-3}, 1, failure="ValueError: a|b")],
+    {"C": 1.0}, 0.031, 0.4321, SCORE,
+    history=[{"iteration": i, "nested": 9.0 / (i + 1), "penalised": 8.0, "train_error": 0.1} for i in range(3)],
+)  # fmt: skip
+BAD = Result("p", "NN", "nearest_neighbour", [], failure="SearchFailed: none <worked>")
+LINEAR = Result(
+    "p", "linear SVM", "linear_svm", [], {}, 0.1, 0.1, Score(0.1, 0.05, 0.2, 1, 10, None, 8, 1.0, [0], [0.1], [[9]])
+)
+
+
+class Check(HTMLParser):
+    """Notes open tags and everything that would be loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loaded: list[str] = []
+        self.pictures: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        self.loaded += [str(v) for k, v in attrs if k in ("src", "href")]
+        if tag == "img":
+            self.pictures.append(dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_rows_say_what_was_measured() -> None:
+    row = dict(zip(tables.DETAIL, tables.detail_rows([GOOD])[0], strict=True))
+    assert row == {
+        "method": "ours", "error %": "2.23", "95 % interval": "1.21 – 4.05", "basis functions": "1,200",
+        "train s": "0.43", "predict µs/sample": "1.4", "validation error %": "3.10", "parameters kB": "51.2",
+        "chosen": "C=1",
+    }  # fmt: skip
+    assert tables.main_rows([GOOD]) == [tables.detail_rows([GOOD])[0][:6]]
+
+
+def test_a_failed_method_is_a_row_with_its_reason() -> None:
+    row = tables.detail_rows([BAD])[0]
+    assert (row[0], row[1], row[-1], len(row)) == ("NN", "failed", "SearchFailed: none <worked>", len(tables.DETAIL))
+
+
+def test_markdown_keeps_its_columns_and_csv_its_cells() -> None:
+    header, rows = tables.trial_rows(GOOD)
+    text = tables.markdown(header, rows)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} == {len(header) + 1}
+    assert tables.to_csv(["a", "b"], [["1,000", 'x"y']]) == 'a,b\n"1,000","x""y"\n'
+
+
+@pytest.mark.parametrize("n_latent", [1, 2, 5])
+@pytest.mark.parametrize("n_classes", [2, 10, 12])
+def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    Z = rng.normal(size=(60, n_latent)) + y[:, None]
+    first = plotting.latent_space(Z, y, "t")
+    assert first.startswith(b"\x89PNG")
+    assert first == plotting.latent_space(Z, y, "t")
+
+
+def test_a_large_set_is_drawn_in_part() -> None:
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(2 * plotting.MOST_POINTS, 2)), np.arange(2 * plotting.MOST_POINTS) % 3
+    assert plotting.latent_space(Z, y, "t").startswith(b"\x89PNG")
+
+
+def test_figures_bear_missing_values_and_failed_methods() -> None:
+    assert plotting.convergence(GOOD.history, "t").startswith(b"\x89PNG")
+    assert plotting.error_over_size([GOOD, BAD, LINEAR], "t").startswith(b"\x89PNG")
+    assert plotting.error_over_size([BAD], "t").startswith(b"\x89PNG")
+
+
+def test_figures_leave_no_global_state() -> None:
+    plotting.error_over_size([GOOD], "t")
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+def test_the_page_is_well_formed_escaped_and_needs_nothing_else() -> None:
+    picture = html.Picture("a", b"png", 'alt "with" <marks>', "below")
+    text = html.page("A <title>", [
+        html.heading("H & H", 1), html.table(["method", "x"], [["NN", "<b>"]], strong="NN"), html.figures([picture]),
+        html.facts({"k": "v"}), html.details("more", html.code("a < b")), html.paragraph("2 %"),
+    ])  # fmt: skip
+    check = Check()
+    check.feed(text)
+    assert check.open == []
+    assert all(address.startswith("data:image/png;base64,") for address in check.loaded)
+    assert check.pictures[0]["alt"] == 'alt "with" <marks>'
+    assert "<script" not in text
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "<title>A &lt;title&gt;</title>" in text
