@@ -20,8 +20,9 @@ MOST_POINTS = 2000  # more only hide each other
 def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
     """Return a PNG of the training set in the latent space, one colour for each class.
 
-    Z (N, L) is drawn as it is for L = 2, by its first two principal components for more, and over the class for one.
-    Of more than MOST_POINTS a random part is drawn. Classes are also named at their medians, so that nothing depends on
+    Z (N, L) is drawn as it is for L = 2 and over the class for L = 1. For more, the linear projection is drawn that
+    comes closest to putting class k on corner k of a regular polygon: collapsed classes form a ring, and what lies
+    between two corners or in the middle is what the classifier confuses. Of more than MOST_POINTS a random part is drawn. Classes are also named at their medians, so that nothing depends on
     colour alone.
     """
     points, x_label, y_label = _plane(Z, y)
@@ -59,10 +60,13 @@ def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
     if n_latent == 2:
         return Z, "latent dimension 1", "latent dimension 2"
     centred = Z - Z.mean(axis=0)
-    _, s, axes = np.linalg.svd(centred, full_matrices=False)
-    share = 100 * s**2 / np.sum(s**2)
-    names = [f"principal component {i + 1} of {n_latent} latent dimensions ({share[i]:.0f} %)" for i in range(2)]
-    return centred @ axes[:2].T, names[0], names[1]
+    classes, k = np.unique(y, return_inverse=True)
+    if len(classes) == 2:
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    else:
+        angle = 2 * np.pi * k / len(classes)
+        axes = np.linalg.lstsq(centred, np.column_stack([np.cos(angle), np.sin(angle)]), rcond=None)[0]
+    return centred @ axes, f"first projection of {n_latent} latent dimensions", "second projection"
 
 
 def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> bytes:

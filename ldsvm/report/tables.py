@@ -33,7 +33,7 @@ def _row(result: Result) -> list[str]:
         f"{100 * score.error:.2f}",
         f"{100 * score.error_low:.2f} – {100 * score.error_high:.2f}",
         "–" if score.n_basis is None else f"{score.n_basis:,}",
-        f"{result.train_s:.2f}",
+        f"{result.train_s:.2g}",
         f"{score.predict_us:.1f}" if score.predict_us < 100 else f"{score.predict_us:.0f}",
         "–" if result.valid_error is None else f"{100 * result.valid_error:.2f}",
         f"{score.parameter_bytes / 1000:.1f}",
@@ -50,7 +50,7 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         remark = trial.failure or "; ".join([*([trial.stop_reason] if trial.stop_reason else []), *trial.notes])
-        rows.append([*(value(trial.params[n]) for n in names), error, size, f"{trial.train_s:.2f}", remark])
+        rows.append([*(value(trial.params[n]) for n in names), error, size, f"{trial.train_s:.2g}", remark])
     return header, rows
 
 
