@@ -115,7 +115,7 @@ def _keys(n: int, seed: int) -> NDArray[np.uint64]:
 
 
 def _ranks(labels: NDArray[np.generic], keys: NDArray[np.uint64]) -> tuple[Indices, Indices, Indices]:
-    """Return the class number of each row (N,), the class sizes (K,), and each row's shuffled place in its class (N,)."""
+    """Return the class of each row (N,), the class sizes (K,), and each row's shuffled place in its class (N,)."""
     _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     order = np.lexsort((keys, codes))
     ranks = np.empty(len(labels), dtype=np.int64)

@@ -43,8 +43,8 @@ def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, 
     gap = duality_gap(state.Z, V, b, problem.Y, problem.C, alpha)
     if solver == "ipm" and gap.max() > WORST_GAP:
         warnings.warn(
-            f"The g-step reached a relative duality gap of {gap.max():.1e} only, more than {WORST_GAP:g}; the better of "
-            "the old and the new machine is kept. Scale the features, or lower C.",
+            f"The g-step reached a relative duality gap of {gap.max():.1e} only, more than {WORST_GAP:g}; the better "
+            "of the old and the new machine is kept: scale the features, or lower C.",
             ConvergenceWarning,
             stacklevel=2,
         )

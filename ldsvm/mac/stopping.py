@@ -38,7 +38,8 @@ class Stopping:
         options = self.options
         if info["valid_error"] is not None and self.waited >= options.patience:
             return Reason.EARLY_STOPPING
-        if info["distance"] <= options.tol * scale:
+        # Only after a Z-step: a map that can fit any coordinates has Z = F(X) at the start already.
+        if info["iteration"] > 0 and info["distance"] <= options.tol * scale:
             return Reason.CONVERGED
         if options.time_limit is not None and time.perf_counter() - self.begun >= options.time_limit:
             return Reason.TIME_LIMIT

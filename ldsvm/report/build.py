@@ -60,7 +60,7 @@ def _latent_picture(folder: Path, result: Result, problem: ProblemConfig, prepar
     _, y = prepared.arrays("train", problem.labels)
     alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {len(np.unique(y))} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
-    view = views.get(Z.shape[1], f"{Z.shape[1]} latent dimensions, projected on the plane that shows the classes apart.")
+    view = views.get(Z.shape[1], f"{Z.shape[1]} latent dimensions, seen in the plane that shows the classes apart.")
     part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
     caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
     png = plotting.latent_space(Z, y, f"Latent space, {problem.name}")

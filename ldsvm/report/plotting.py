@@ -22,8 +22,8 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
 
     Z (N, L) is drawn as it is for L = 2 and over the class for L = 1. For more, the linear projection is drawn that
     comes closest to putting class k on corner k of a regular polygon: collapsed classes form a ring, and what lies
-    between two corners or in the middle is what the classifier confuses. Of more than MOST_POINTS a random part is drawn. Classes are also named at their medians, so that nothing depends on
-    colour alone.
+    between two corners or in the middle is what the classifier confuses. Of more than MOST_POINTS a random part is
+    drawn. Classes are also named at their medians, so that nothing depends on colour alone.
     """
     points, x_label, y_label = _plane(Z, y)
     if len(points) > MOST_POINTS:

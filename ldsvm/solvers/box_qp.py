@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldsvm.solvers.compiled import Rows, kernel
+from ldsvm.solvers.compiled import Blocks, kernel
 from ldsvm.typing import Array
 
 # A pivot below this share of its diagonal counts as zero: the row depends on the free set.
@@ -25,7 +25,7 @@ ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @kernel
-def _append(chol, order, size, gram, signs, j):  # type: ignore[no-untyped-def]
+def _append(chol, order, size, gram, signs, j):
     """Row `size` of the Cholesky factor for variable j; returns the squared pivot (0 where j depends on the set)."""
     total = gram[j, j]
     for a in range(size):
@@ -43,7 +43,7 @@ def _append(chol, order, size, gram, signs, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _back_substitute(chol, size, row, out):  # type: ignore[no-untyped-def]
+def _back_substitute(chol, size, row, out):
     """out = L^-T row, the second half of a Cholesky solve (the first half is a row of the factor already)."""
     for a in range(size - 1, -1, -1):
         value = row[a]
@@ -53,7 +53,7 @@ def _back_substitute(chol, size, row, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _drop(chol, order, where, size, gram, signs):  # type: ignore[no-untyped-def]
+def _drop(chol, order, where, size, gram, signs):
     """Remove the variable at position `where` and refactor what follows it; returns the new size."""
     rest = size - where - 1
     for a in range(rest):
@@ -68,7 +68,7 @@ def _drop(chol, order, where, size, gram, signs):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _gradient(alpha, active, count, signs, V, b, f, z, slope):  # type: ignore[no-untyped-def]
+def _gradient(alpha, active, count, signs, V, b, f, z, slope):
     """z = f + 1/2 sum alpha_k y_k V_k and slope_k = 1 - y_k (V_k.z + b_k) for the machines that take part."""
     L = f.shape[0]
     for i in range(L):
@@ -88,7 +88,7 @@ def _gradient(alpha, active, count, signs, V, b, f, z, slope):  # type: ignore[n
 
 
 @kernel
-def _violation(k, alpha, upper, slope, q):  # type: ignore[no-untyped-def]
+def _violation(k, alpha, upper, slope, q):
     """q_k |alpha_k - clip(alpha_k + slope_k / q_k, 0, c_k)| with q_k = 1/2 |V_k|^2."""
     target = alpha[k] + slope[k] / q
     if target < 0.0:
@@ -99,7 +99,7 @@ def _violation(k, alpha, upper, slope, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sweep(alpha, upper, active, count, signs, gram, pull):  # type: ignore[no-untyped-def]
+def _sweep(alpha, upper, active, count, signs, gram, pull):
     """Coordinate ascent, SWEEPS times over the machines: a good guess of which multipliers end inside their box.
 
     pull_k = y_k slope_k, so that one change of alpha_k is one scaled row of the Gram matrix.
@@ -123,7 +123,7 @@ def _sweep(alpha, upper, active, count, signs, gram, pull):  # type: ignore[no-u
 
 
 @kernel
-def _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step):  # type: ignore[no-untyped-def]
+def _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step):
     """Move the free multipliers towards their optimum; returns the position of the first that hits a bound, or -1."""
     for a in range(size):
         value = slope[order[a]]
@@ -148,7 +148,7 @@ def _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step):  # 
 
 
 @kernel
-def _slide(alpha, upper, j, order, size, chol, ascent, step):  # type: ignore[no-untyped-def]
+def _slide(alpha, upper, j, order, size, chol, ascent, step):
     """Move alpha_j, whose machine depends on the free set, keeping the free slopes at zero, until a bound is hit.
 
     The dual rises linearly along this line. Returns the position of the free multiplier that stopped it, or -1 for j.
@@ -176,7 +176,7 @@ def _slide(alpha, upper, j, order, size, chol, ascent, step):  # type: ignore[no
 
 
 @kernel
-def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):  # type: ignore[no-untyped-def]
+def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):
     """Exact ascent for one row: coordinate sweeps guess the free set, then an active-set method finishes.
 
     Every move raises the dual or takes a machine out of the free set, so the loop ends; alpha and z are overwritten
@@ -241,7 +241,7 @@ def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):  # type: igno
 
 
 @kernel
-def _solve_rows(alpha, upper, signs, gram, V, b, F, Z):  # type: ignore[no-untyped-def]
+def _solve_rows(alpha, upper, signs, gram, V, b, F, Z):
     K = V.shape[0]
     chol, work = np.zeros((K + 1, K + 1)), np.zeros((3, K))
     for n in range(F.shape[0]):
@@ -286,8 +286,8 @@ def solve(
     def block(rows: slice) -> None:
         _solve_rows(alpha[rows], upper[rows], Y[rows], gram, V, b, F[rows], Z[rows])
 
-    with Rows(F.shape[0], n_threads) as work:
-        work.map(block)
+    with Blocks(F.shape[0], n_threads) as rows:
+        rows.map(block)
     return Z, alpha
 
 

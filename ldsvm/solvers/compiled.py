@@ -40,15 +40,15 @@ def blocks(n_rows: int, n_threads: int, least: int = 512) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-class Rows(AbstractContextManager["Rows"]):
-    """Blocks of rows and the threads that work on them; use as a context manager.
+class Blocks(AbstractContextManager["Blocks"]):
+    """Blocks of rows or problems and the threads that work on them; use as a context manager.
 
     ``map`` calls a function once per block and returns the results in the order of the blocks, so that sums over
     blocks give the same bits every time.
     """
 
-    def __init__(self, n_rows: int, n_threads: int, least: int = 512) -> None:
-        self.parts = blocks(n_rows, n_threads, least)
+    def __init__(self, count: int, n_threads: int, least: int = 512) -> None:
+        self.parts = blocks(count, n_threads, least)
         self._pool = ThreadPoolExecutor(len(self.parts)) if len(self.parts) > 1 else None
 
     def map(self, function: Callable[[slice], T]) -> list[T]:

@@ -1,10 +1,10 @@
-"""Row kernels of the interior-point SVM (`linear_svm`): three passes over a block of rows per Newton step.
+"""Row kernels of the interior-point SVM (`linear_svm`): three passes over the rows per Newton step.
 
-Every array over rows has shape (K, N), one row per problem; Zt is (P, N) with the bias as its row of ones and zero
-rows up to a multiple of four, so that four sums run at once. Slices are taken before the inner loops because an
-index counted from a variable start keeps the compiler from using SIMD.
+Each pass takes the machine and adds sums over rows first..last; only these sums reach the (L + 1) x (L + 1) system.
+Zt is (P, N) with the bias as its row of ones and zero rows up to a multiple of four, so that four sums run at once.
+Slices are taken before the inner loops because an index counted from a variable start keeps the compiler from SIMD.
 
-Letters, for one problem: v = (weights, bias) · f = y (v.z) margins · alpha in (0, C) and eta = C - alpha · slacks s
+Letters: v = (weights, bias) · f = y (v.z) margins · alpha in (0, C) and eta = C - alpha · slacks s
 of the margin and xi of the hinge with f - 1 = s - xi · w = 1 / (s / alpha + xi / eta).
 """
 
@@ -18,7 +18,7 @@ TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the 
 
 
 @kernel
-def _margins(Zt, lo, hi, v, y, out):  # type: ignore[no-untyped-def]
+def _margins(Zt, lo, hi, v, y, out):
     """out = y * (v.z) over rows lo..hi."""
     n = hi - lo
     for t in range(n):
@@ -33,7 +33,7 @@ def _margins(Zt, lo, hi, v, y, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_moments(Zt, lo, hi, weight, out):  # type: ignore[no-untyped-def]
+def _add_moments(Zt, lo, hi, weight, out):
     """out += sum_n weight_n z_n over rows lo..hi."""
     for i in range(0, Zt.shape[0], 4):
         z0, z1, z2, z3 = Zt[i, lo:hi], Zt[i + 1, lo:hi], Zt[i + 2, lo:hi], Zt[i + 3, lo:hi]
@@ -50,7 +50,7 @@ def _add_moments(Zt, lo, hi, weight, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_gram(Zt, lo, hi, weight, wz, H):  # type: ignore[no-untyped-def]
+def _add_gram(Zt, lo, hi, weight, wz, H):
     """H += sum_n weight_n z_n z_n' over rows lo..hi; only the block-lower triangle is filled."""
     n = hi - lo
     for i in range(Zt.shape[0]):
@@ -61,98 +61,170 @@ def _add_gram(Zt, lo, hi, weight, wz, H):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def assemble(problems, Zt, first, last, v, Y, C, A, E, S, X, dA, dS, dX, step, H, rhs, dual, sums):  # type: ignore[no-untyped-def]
+def place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
+    """Rows whose two complementarity products equal ``product``, at machine v: perfectly centred.
+
+    With d = f - 1 = s - xi, alpha s = eta xi = m and alpha + eta = C, s solves C s^2 - (C d + 2 m) s + m d = 0.
+    """
+    f = np.empty(TILE)
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        _margins(Zt, lo, hi, v, y[lo:hi], f)
+        for t in range(hi - lo):
+            i = lo + t
+            d = c[i] * (f[t] - 1.0)
+            # the larger of s and xi, free of cancellation, and the multiplier that goes with it
+            large = (abs(d) + 2.0 * product + np.sqrt(d * d + 4.0 * product * product)) / (2.0 * c[i])
+            strong = product / large
+            small = product / (c[i] - strong)
+            if d >= 0.0:
+                s[i], x[i], a[i], e[i] = large, small, strong, c[i] - strong
+            else:
+                s[i], x[i], a[i], e[i] = small, large, c[i] - strong, strong
+            da[i], ds[i], dx[i] = 0.0, 0.0, 0.0
+
+
+@kernel
+def hinge(Zt, first, last, v, y, c):
+    """sum_n C_n max(0, 1 - y_n v.z_n)."""
+    f = np.empty(TILE)
+    total = 0.0
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        penalty = c[lo:hi]
+        _margins(Zt, lo, hi, v, y[lo:hi], f)
+        for t in range(hi - lo):
+            total += penalty[t] * max(0.0, 1.0 - f[t])
+    return total
+
+
+@kernel
+def assemble(
+    Zt, first, last, v, y_all, c_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, step, H, rhs, dual, sums
+):
     """Take the last iteration's step, then add what the next Newton system needs.
 
-    H (K, P, P): sum w z z'. rhs (K, P): sum y w (1 - f) z. dual (K, P): sum alpha y z.
-    sums (K, 3): complementarity, sum C hinge, sum alpha.
+    H (P, P): sum w z z'. rhs (P,): sum y w (1 - f) z. dual (P,): sum alpha y z.
+    sums (3,): complementarity, sum C hinge, sum alpha.
     """
     f, w, g, wz = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for k in problems:
-        beta = step[k]
-        for lo in range(first, last, TILE):
-            hi = min(lo + TILE, last)
-            y, c = Y[k, lo:hi], C[k, lo:hi]
-            a, e, s, x = A[k, lo:hi], E[k, lo:hi], S[k, lo:hi], X[k, lo:hi]
-            da, ds, dx = dA[k, lo:hi], dS[k, lo:hi], dX[k, lo:hi]
-            _margins(Zt, lo, hi, v[k], y, f)
-            gap, hinge, total = 0.0, 0.0, 0.0
-            for t in range(hi - lo):
-                a[t] += beta * da[t]
-                e[t] -= beta * da[t]
-                s[t] += beta * ds[t]
-                x[t] += beta * dx[t]
-                w[t] = a[t] * e[t] / (s[t] * e[t] + x[t] * a[t])
-                g[t] = y[t] * w[t] * (1.0 - f[t])
-                gap += a[t] * s[t] + e[t] * x[t]
-                hinge += c[t] * max(0.0, 1.0 - f[t])
-                total += a[t]
-            sums[k, 0] += gap
-            sums[k, 1] += hinge
-            sums[k, 2] += total
-            _add_gram(Zt, lo, hi, w, wz, H[k])
-            _add_moments(Zt, lo, hi, g, rhs[k])
-            for t in range(hi - lo):
-                g[t] = a[t] * y[t]
-            _add_moments(Zt, lo, hi, g, dual[k])
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        y, c = y_all[lo:hi], c_all[lo:hi]
+        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
+        _margins(Zt, lo, hi, v, y, f)
+        gap, lost, total = 0.0, 0.0, 0.0
+        for t in range(hi - lo):
+            a[t] += step * da[t]
+            e[t] -= step * da[t]
+            s[t] += step * ds[t]
+            x[t] += step * dx[t]
+            w[t] = a[t] * e[t] / (s[t] * e[t] + x[t] * a[t])
+            g[t] = y[t] * w[t] * (1.0 - f[t])
+            gap += a[t] * s[t] + e[t] * x[t]
+            lost += c[t] * max(0.0, 1.0 - f[t])
+            total += a[t]
+        sums[0] += gap
+        sums[1] += lost
+        sums[2] += total
+        _add_gram(Zt, lo, hi, w, wz, H)
+        _add_moments(Zt, lo, hi, g, rhs)
+        for t in range(hi - lo):
+            g[t] = a[t] * y[t]
+        _add_moments(Zt, lo, hi, g, dual)
 
 
 @kernel
-def predict(problems, Zt, first, last, v, dv, Y, A, E, S, X, centre, curve, sums):  # type: ignore[no-untyped-def]
-    """Along the affine direction dv: the longest step, and both parts of the corrected right-hand side.
+def predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, curve):
+    """Along the affine direction dv: 1 / the longest step, the sum of second-order terms, and both parts of the
+    corrected right-hand side.
 
-    centre (K, P): sum y w (1/alpha - 1/eta) z, to be multiplied by the complementarity aimed at.
-    curve (K, P): sum y w (-dalpha ds / alpha + deta dxi / eta) z. sums (K, 2): 1 / step, sum of second-order terms.
+    centre (P,): sum y w (1/alpha - 1/eta) z, to be multiplied by the complementarity aimed at.
+    curve (P,): sum y w (-dalpha ds / alpha + deta dxi / eta) z.
     """
     f, df, g, h = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for k in problems:
-        worst, second = 0.0, 0.0
-        for lo in range(first, last, TILE):
-            hi = min(lo + TILE, last)
-            y = Y[k, lo:hi]
-            a, e, s, x = A[k, lo:hi], E[k, lo:hi], S[k, lo:hi], X[k, lo:hi]
-            _margins(Zt, lo, hi, v[k], y, f)
-            _margins(Zt, lo, hi, dv[k], y, df)
-            for t in range(hi - lo):
-                ia, ie = 1.0 / a[t], 1.0 / e[t]
-                w = 1.0 / (s[t] * ia + x[t] * ie)
-                da = w * (1.0 - f[t] - df[t])
-                ra, re = da * ia, da * ie
-                # ds = -s (1 + ra) and dxi = -xi (1 - re): every ratio follows from ra and re
-                worst = max(worst, max(max(-ra, re), max(1.0 + ra, 1.0 - re)))
-                p, q = da * s[t] * (1.0 + ra), da * x[t] * (1.0 - re)
-                second += q - p
-                g[t] = y[t] * w * (ia - ie)
-                h[t] = y[t] * w * (p * ia + q * ie)
-            _add_moments(Zt, lo, hi, g, centre[k])
-            _add_moments(Zt, lo, hi, h, curve[k])
-        sums[k, 0] = worst
-        sums[k, 1] = second
+    worst, second = 0.0, 0.0
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        y = y_all[lo:hi]
+        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        _margins(Zt, lo, hi, v, y, f)
+        _margins(Zt, lo, hi, dv, y, df)
+        for t in range(hi - lo):
+            ia, ie = 1.0 / a[t], 1.0 / e[t]
+            w = 1.0 / (s[t] * ia + x[t] * ie)
+            da = w * (1.0 - f[t] - df[t])
+            ra, re = da * ia, da * ie
+            # ds = -s (1 + ra) and dxi = -xi (1 - re): every ratio follows from ra and re
+            worst = max(worst, max(max(-ra, re), max(1.0 + ra, 1.0 - re)))
+            p, q = da * s[t] * (1.0 + ra), da * x[t] * (1.0 - re)
+            second += q - p
+            g[t] = y[t] * w * (ia - ie)
+            h[t] = y[t] * w * (p * ia + q * ie)
+        _add_moments(Zt, lo, hi, g, centre)
+        _add_moments(Zt, lo, hi, h, curve)
+    return worst, second
 
 
 @kernel
-def correct(problems, Zt, first, last, v, dv0, dv, aim, Y, A, E, S, X, dA, dS, dX, worst):  # type: ignore[no-untyped-def]
-    """The corrected direction over rows, stored in dA, dS, dX; worst (K,): 1 / the longest step that keeps signs."""
+def correct(Zt, first, last, v, dv0, dv, aim, trust, y_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all):
+    """The corrected direction over rows, stored in da, ds, dx; returns 1 / the longest step that keeps signs.
+
+    ``trust``: 1 adds the second-order terms of the affine direction dv0, 0 leaves them out.
+    """
     f, df0, df = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for k in problems:
-        most = 0.0
-        for lo in range(first, last, TILE):
-            hi = min(lo + TILE, last)
-            y = Y[k, lo:hi]
-            a, e, s, x = A[k, lo:hi], E[k, lo:hi], S[k, lo:hi], X[k, lo:hi]
-            da, ds, dx = dA[k, lo:hi], dS[k, lo:hi], dX[k, lo:hi]
-            _margins(Zt, lo, hi, v[k], y, f)
-            _margins(Zt, lo, hi, dv0[k], y, df0)
-            _margins(Zt, lo, hi, dv[k], y, df)
-            for t in range(hi - lo):
-                ia, ie = 1.0 / a[t], 1.0 / e[t]
-                w = 1.0 / (s[t] * ia + x[t] * ie)
-                d0 = w * (1.0 - f[t] - df0[t])
-                left = aim[k] - a[t] * s[t] + d0 * s[t] * (1.0 + d0 * ia)
-                right = aim[k] - e[t] * x[t] - d0 * x[t] * (1.0 - d0 * ie)
-                d = w * (left * ia - right * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t])
-                da[t] = d
-                ds[t] = (left - s[t] * d) * ia
-                dx[t] = (right + x[t] * d) * ie
-                most = max(most, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
-        worst[k] = most
+    worst = 0.0
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        y = y_all[lo:hi]
+        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
+        _margins(Zt, lo, hi, v, y, f)
+        _margins(Zt, lo, hi, dv0, y, df0)
+        _margins(Zt, lo, hi, dv, y, df)
+        for t in range(hi - lo):
+            ia, ie = 1.0 / a[t], 1.0 / e[t]
+            w = 1.0 / (s[t] * ia + x[t] * ie)
+            d0 = w * (1.0 - f[t] - df0[t])
+            left = aim - a[t] * s[t] + trust * d0 * s[t] * (1.0 + d0 * ia)
+            right = aim - e[t] * x[t] - trust * d0 * x[t] * (1.0 - d0 * ie)
+            d = w * (left * ia - right * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t])
+            da[t] = d
+            ds[t] = (left - s[t] * d) * ia
+            dx[t] = (right + x[t] * d) * ie
+            worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
+    return worst
+
+
+@kernel
+def factor(H):
+    """Lower Cholesky factor in place of the lower triangle; False where rounding has made H indefinite."""
+    for j in range(H.shape[0]):
+        total = H[j, j]
+        for p in range(j):
+            total -= H[j, p] * H[j, p]
+        if not total > 0.0:
+            return False
+        H[j, j] = np.sqrt(total)
+        for i in range(j + 1, H.shape[0]):
+            value = H[i, j]
+            for p in range(j):
+                value -= H[i, p] * H[j, p]
+            H[i, j] = value / H[j, j]
+    return True
+
+
+@kernel
+def substitute(H, rhs, out):
+    """out = (L L')^-1 rhs with L from `factor`."""
+    for i in range(H.shape[0]):
+        value = rhs[i]
+        for p in range(i):
+            value -= H[i, p] * out[p]
+        out[i] = value / H[i, i]
+    for i in range(H.shape[0] - 1, -1, -1):
+        value = out[i]
+        for p in range(i + 1, H.shape[0]):
+            value -= H[p, i] * out[p]
+        out[i] = value / H[i, i]
