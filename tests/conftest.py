@@ -1,0 +1,62 @@
+"""Real data small enough to be quick, and MAC problems built by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from ldsvm.mac.problem import Problem
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import simplex_points
+from ldsvm.mac.state import Options, Start
+from ldsvm.maps import RBF, Family
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(scope="session")
+def digits() -> tuple[Floats, NDArray[np.intp]]:
+    """The first 400 rows of scikit-learn's digits in [0, 1], read-only so that no test can change another's data."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400] / 16.0, y[:400]
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+@pytest.fixture
+def problem_of() -> Callable[..., tuple[Problem, Start]]:
+    """A MAC problem and its simplex start from X (N, D) and class indices y (N,)."""
+
+    def build(
+        X: Any, y: Any, *, C: Any = 1.0, kind: str = "ovr", weight: Any = None, family: Family | None = None, L: int = 0
+    ) -> tuple[Problem, Start]:
+        lam = 1e-3
+        K = int(y.max()) + 1
+        scheme = Scheme(K, kind)
+        Y, part = scheme.signs(y)
+        w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+        chosen = RBF(25, "random", "scale", lam) if family is None else family
+        regression = chosen.prepare(X, weight, np.random.RandomState(0), 1)
+        problem = Problem(regression, y, scheme, Y, C * part * w[:, None], w, lam)
+        return problem, Start(simplex_points(K, L or K - 1)[y])
+
+    return build
+
+
+@pytest.fixture
+def options() -> Callable[..., Options]:
+    """Options of the loop: the estimator's defaults with changes by name."""
+
+    def build(**changes: Any) -> Options:
+        defaults: dict[str, Any] = {
+            "mu": 2.0, "mu_factor": 1.5, "mu_max": 1e6, "max_iter": 200, "tol": 1e-2, "patience": 10,
+            "time_limit": None, "z_solver": "batched", "g_solver": "ipm",
+        }  # fmt: skip
+        return Options(**(defaults | changes))
+
+    return build
