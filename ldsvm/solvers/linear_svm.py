@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldsvm.solvers.compiled import Blocks, kernel
-from ldsvm.solvers.svm_kernels import assemble, correct, factor, hinge, place, predict, substitute
+from ldsvm.solvers.svm_kernels import aim_at, assemble, direct, factor, hinge, place, predict, recentre, substitute
 from ldsvm.solvers.svm_problem import one_by_one
 from ldsvm.typing import Array
 
@@ -23,6 +23,8 @@ ROUNDING = 1e-13  # relative complementarity below which a further step is round
 MAX_ITER = 200
 FAR, NEAR = 2.0, 1.0  # first complementarity over the objective, for a rough guess and for a nearby answer
 SHORT, CENTRE = 0.1, 0.5  # a step below SHORT is a bad one; the next aims at CENTRE times the complementarity
+CORRECTORS, LONG = 3, 0.9  # centrality correctors at most per iteration, tried while the step is not long
+LEVEL = 1e-8  # |sum alpha y| over sum alpha at which a bound counts
 RESTART = 1e-6  # relative gap above which a stuck problem begins again
 PATIENCE = 12  # iterations in a row without progress in complementarity: rounding rules, stop
 THREAD_ROWS = 1000  # rows times problems per thread below which a thread is not worth its start
@@ -94,14 +96,15 @@ def _together(
 
 
 @kernel
-def _interior_point(Zt, L, y, c, guesses, answer, a):
-    """One problem: answer (P,) becomes the best machine seen, a (N,) the last multipliers.
+def _interior_point(Zt, L, y, c, guesses, answer, alpha):
+    """One problem: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
 
     Least-squares machines at three sizes and a nearby problem's answer, where given, are the guesses (G, P) to begin
     with: the one of lowest objective does.
     """
     P, N = Zt.shape
-    e, s, x, da, ds, dx = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
+    a, e, s, x, left, right = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
+    da, ds, dx, da2, ds2, dx2 = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
     H, v, whole = np.empty((P, P)), np.empty(P), c.sum()
     rhs, dual, affine, move, centre, curve = (
         np.empty(P), np.empty(P), np.zeros(P), np.zeros(P), np.empty(P), np.empty(P),
@@ -112,7 +115,7 @@ def _interior_point(Zt, L, y, c, guesses, answer, a):
         if value < best:
             best, v[:], share = value, guesses[g], FAR if g < 3 else NEAR
     place(Zt, 0, N, v, y, c, share * best / N, a, e, s, x, da, ds, dx)
-    best, previous, stalled, restarted, step = np.inf, np.inf, 0, False, 0.0
+    best, proved, previous, stalled, restarted, step = np.inf, -np.inf, np.inf, 0, False, 0.0
     for _ in range(MAX_ITER):
         H[:], rhs[:], dual[:], centre[:], curve[:] = 0.0, 0.0, 0.0, 0.0, 0.0
         sums = np.zeros(3)
@@ -121,6 +124,11 @@ def _interior_point(Zt, L, y, c, guesses, answer, a):
         primal, bound = 0.5 * np.sum(v[:L] ** 2) + sums[1], sums[2] - 0.5 * np.sum(dual[:L] ** 2)
         if primal < best:
             best, answer[:] = primal, v
+        # Rounding can spoil late multipliers for huge C: keep those of the best bound, once sum alpha y is near zero.
+        level = abs(dual[L]) <= LEVEL * sums[2]
+        if proved == -np.inf or (level and bound > proved):
+            alpha[:] = a
+            proved = bound if level else proved
         balanced = abs(dual[L]) <= TOLERANCE * whole
         # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
         if (balanced and best - bound <= TOLERANCE * best) or gap <= ROUNDING * best:
@@ -150,7 +158,18 @@ def _interior_point(Zt, L, y, c, guesses, answer, a):
         aim, trust = (after / gap) ** 3 * gap / (2 * N), 1.0
         if cautious:  # Mehrotra's steps can cycle; after a bad one take a plain step towards the central path
             aim, trust = max(aim, CENTRE * gap / (2 * N)), 0.0
-        substitute(H, rhs + aim * centre + trust * curve, move)
-        worst = correct(Zt, 0, N, v, affine, move, aim, trust, y, a, e, s, x, da, ds, dx)
-        step = DAMPING / max(worst, DAMPING)
+        rhs += aim * centre + trust * curve
+        substitute(H, rhs, move)
+        aim_at(Zt, 0, N, v, affine, aim, trust, y, a, e, s, x, left, right)
+        step = DAMPING / max(direct(Zt, 0, N, v, move, y, a, e, s, x, left, right, da, ds, dx), DAMPING)
+        for _ in range(CORRECTORS):
+            if step > LONG:
+                break
+            recentre(Zt, 0, N, min(1.0, 2.0 * step + 0.1), aim, y, a, e, s, x, da, ds, dx, left, right, rhs)
+            substitute(H, rhs, affine)
+            longer = DAMPING / max(direct(Zt, 0, N, v, affine, y, a, e, s, x, left, right, da2, ds2, dx2), DAMPING)
+            if longer < 1.1 * step:
+                break
+            step, move, affine = longer, affine, move
+            da, da2, ds, ds2, dx, dx2 = da2, da, ds2, ds, dx2, dx
         v += step * move

@@ -14,6 +14,7 @@ import numpy as np
 
 from ldsvm.solvers.compiled import kernel
 
+SPREAD = 0.1  # products within this factor of the one aimed at are well centred
 TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the first-level cache
 
 
@@ -168,33 +169,76 @@ def predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, c
 
 
 @kernel
-def correct(Zt, first, last, v, dv0, dv, aim, trust, y_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all):
-    """The corrected direction over rows, stored in da, ds, dx; returns 1 / the longest step that keeps signs.
+def aim_at(Zt, first, last, v, dv, aim, trust, y_all, a_all, e_all, s_all, x_all, left_all, right_all):
+    """Complementarity right-hand sides left, right (N,) of the corrected direction: towards products of ``aim``.
 
-    ``trust``: 1 adds the second-order terms of the affine direction dv0, 0 leaves them out.
+    ``trust``: 1 adds the second-order terms of the affine direction dv, 0 leaves them out.
     """
-    f, df0, df = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    f, df = np.empty(TILE), np.empty(TILE)
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        y = y_all[lo:hi]
+        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        left, right = left_all[lo:hi], right_all[lo:hi]
+        _margins(Zt, lo, hi, v, y, f)
+        _margins(Zt, lo, hi, dv, y, df)
+        for t in range(hi - lo):
+            ia, ie = 1.0 / a[t], 1.0 / e[t]
+            d = trust * (1.0 - f[t] - df[t]) / (s[t] * ia + x[t] * ie)
+            left[t] = aim - a[t] * s[t] + d * s[t] * (trust + d * ia)
+            right[t] = aim - e[t] * x[t] - d * x[t] * (trust - d * ie)
+
+
+@kernel
+def direct(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, left_all, right_all, da_all, ds_all, dx_all):
+    """The rows' part of the direction dv, stored in da, ds, dx; returns 1 / the longest step that keeps signs."""
+    f, df = np.empty(TILE), np.empty(TILE)
     worst = 0.0
     for lo in range(first, last, TILE):
         hi = min(lo + TILE, last)
         y = y_all[lo:hi]
         a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        left, right = left_all[lo:hi], right_all[lo:hi]
         da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
         _margins(Zt, lo, hi, v, y, f)
-        _margins(Zt, lo, hi, dv0, y, df0)
         _margins(Zt, lo, hi, dv, y, df)
         for t in range(hi - lo):
             ia, ie = 1.0 / a[t], 1.0 / e[t]
-            w = 1.0 / (s[t] * ia + x[t] * ie)
-            d0 = w * (1.0 - f[t] - df0[t])
-            left = aim - a[t] * s[t] + trust * d0 * s[t] * (1.0 + d0 * ia)
-            right = aim - e[t] * x[t] - trust * d0 * x[t] * (1.0 - d0 * ie)
-            d = w * (left * ia - right * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t])
+            d = left[t] * ia - right[t] * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t]
+            d /= s[t] * ia + x[t] * ie
             da[t] = d
-            ds[t] = (left - s[t] * d) * ia
-            dx[t] = (right + x[t] * d) * ie
+            ds[t] = (left[t] - s[t] * d) * ia
+            dx[t] = (right[t] + x[t] * d) * ie
             worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
     return worst
+
+
+@kernel
+def recentre(
+    Zt, first, last, step, aim, y_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, left_all, right_all, rhs
+):
+    """Gondzio's corrector: move left and right so that products far from ``aim`` after a longer step come nearer.
+
+    rhs (P,): what the change of left and right adds to the Newton system.
+    """
+    g = np.empty(TILE)
+    low, high = aim * SPREAD, aim / SPREAD
+    for lo in range(first, last, TILE):
+        hi = min(lo + TILE, last)
+        y = y_all[lo:hi]
+        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
+        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
+        left, right = left_all[lo:hi], right_all[lo:hi]
+        for t in range(hi - lo):
+            p = (a[t] + step * da[t]) * (s[t] + step * ds[t])
+            q = (e[t] - step * da[t]) * (x[t] + step * dx[t])
+            p = max(min(max(p, low), high) - p, -high)
+            q = max(min(max(q, low), high) - q, -high)
+            left[t] += p
+            right[t] += q
+            w = 1.0 / (s[t] / a[t] + x[t] / e[t])
+            g[t] = y[t] * w * (p / a[t] - q / e[t])
+        _add_moments(Zt, lo, hi, g, rhs)
 
 
 @kernel
