@@ -1,7 +1,9 @@
 """The interior-point g-step against LIBSVM (tolerances 1e-3, its default, and 1e-6) and LIBLINEAR (hinge).
 
-N = 5,000, L = 10, one thread. Early: Z is the PCA start, classes 0 and 8 against the rest, one problem at a time.
-Late: Z after five MAC iterations at the same C, all ten problems. LIBSVM may take LIMIT iterations per problem; where
+N = 5,000, L = 10. Early: Z is the PCA start, classes 0 and 8 against the rest, one problem at a time. Late: Z after
+five MAC iterations at the same C, every class against the rest, then all ten problems in one call of ours (on one
+thread, and on all cores) beside the sum of ten calls of the rivals. Ours starts cold; in MAC it starts from the last
+machines and is faster. LIBSVM may take LIMIT iterations per problem; where
 it stops there, its time counts as it is, which favours LIBSVM.
 """
 
@@ -13,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 
 from benchmarks.harness import Bar, Result, clock, mnist, pca_start, progress
 from benchmarks.iterates import collect
@@ -29,7 +32,7 @@ def run(quick: bool) -> Result:
     grid = [1e-2, 100.0] if quick else [1e-2, 1.0, 100.0, 1000.0]
     X, y = (a[:N] for a in mnist(seed=0).train)
     signs = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
-    result = Result(settings={"N": N, "L": L, "threads": 1, "C": grid, "LIBSVM limit": LIMIT, "seed": 0})
+    result = Result(settings={"N": N, "L": L, "cores": cpu_count(), "C": grid, "LIBSVM limit": LIMIT, "seed": 0})
     early = pca_start(X, L)
     for C in grid:
         progress(f"g_step: C = {C:g}, early")
@@ -37,7 +40,8 @@ def run(quick: bool) -> Result:
         progress(f"g_step: C = {C:g}, late")
         late = collect(X, y, L=L, C=C, iterations=5)[-1].Z
         result.rows += [_compare("late", late, signs[:, k], C, str(k)) for k in range(10)]
-        result.rows.append(_together(late, signs, C, [r for r in result.rows if r["Z"] == "late" and r["C"] == C]))
+        single = [r for r in result.rows if r["Z"] == "late" and r["C"] == C]
+        result.rows += [_together(late, signs, C, single, n) for n in (1, cpu_count())]
     result.bars = _bars(result.rows)
     return result
 
@@ -82,12 +86,13 @@ def _timed(machine: Any, Z: Array, y: Array) -> tuple[float, Array, Array]:
     return median(seconds), machine.coef_, machine.intercept_
 
 
-def _together(Z: Array, signs: Array, C: float, single: list[dict[str, Any]]) -> dict[str, Any]:
+def _together(Z: Array, signs: Array, C: float, single: list[dict[str, Any]], n_threads: int) -> dict[str, Any]:
     """All K problems in one call, beside the sum of the rivals' single calls."""
     penalties = np.full(signs.shape, C)
     V, b, alpha = solve(Z, signs, penalties)
     row = {
-        "Z": "late", "C": C, "problem": "all", "ours s": clock(lambda: solve(Z, signs, penalties), 5),
+        "Z": "late", "C": C, "problem": f"all, {n_threads} threads",
+        "ours s": clock(lambda: solve(Z, signs, penalties, n_threads), 5),
         "gap": float(duality_gap(Z, V, b, signs, penalties, alpha).max()),
     }  # fmt: skip
     for key in list(single[0])[5:]:
@@ -103,12 +108,13 @@ def _bars(rows: list[dict[str, Any]]) -> list[Bar]:
 
     early = [r for r in rows if r["Z"] == "early" and r["C"] >= 100]
     late = [r for r in rows if r["Z"] == "late"]
+    together = [r for r in late if r["problem"] == f"all, {cpu_count()} threads"]
     excess = min(min(r["LIBSVM objective"], r["LIBSVM 1e-6 objective"]) for r in rows)
     return [
         Bar("worst_relative_duality_gap", max(r["gap"] for r in rows), "<=", 1e-6),
         # ours over LIBSVM's best, relative; two answers that are both optimal differ by rounding
         Bar("our_objective_over_LIBSVM", -excess, "<=", 1e-9),
         Bar("early_C100_times_faster_than_LIBSVM", least(early), ">=", 50),
-        Bar("late_one_problem_times_faster_than_LIBSVM", least([r for r in late if r["problem"] != "all"]), ">=", 1),
-        Bar("late_all_problems_times_faster_than_LIBSVM", least([r for r in late if r["problem"] == "all"]), ">=", 3),
+        Bar("late_one_problem_times_faster_than_LIBSVM", least([r for r in late if len(r["problem"]) == 1]), ">=", 1),
+        Bar("late_all_problems_all_cores_times_faster_than_LIBSVM", least(together), ">=", 3),
     ]

@@ -6,13 +6,25 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _get_feature_names, validate_data
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _get_feature_names, column_or_1d, validate_data
 
 from ldsvm.typing import Array
 
+LARGEST = 1e150  # beyond this squares leave float64
 
-def check_X(estimator: Any, X: Any, *, sparse: bool, reset: bool) -> Any:
-    """X (N, D) as float32 or float64, dense or CSR, finite; learns or checks the number and names of features."""
+
+def shown(value: Any) -> Any:
+    """A label or number as a person writes it, without NumPy's type around it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_X(estimator: Any, X: Any, *, sparse: bool, reset: bool, largest: float = LARGEST) -> Any:
+    """X (N, D) as float32 or float64, dense or CSR, finite and at most ``largest`` in size.
+
+    ``reset`` learns the number and names of features, otherwise they are checked.
+    """
     if sp.issparse(X) and not sparse:
         raise TypeError(
             f"Sparse data was passed for X, but map={estimator.map!r} needs dense data: use X.toarray(), a reduction "
@@ -23,30 +35,80 @@ def check_X(estimator: Any, X: Any, *, sparse: bool, reset: bool) -> Any:
         estimator, X, accept_sparse="csr" if sparse else False, dtype=[np.float64, np.float32],
         ensure_all_finite=False, reset=reset,
     )  # fmt: skip
-    check_finite(X, names)
+    check_values(X, names, largest)
     return X
 
 
-def check_finite(X: Any, names: Any = None) -> None:
-    """Raise ValueError naming the first column of X with NaN or infinity."""
+def check_values(X: Any, names: Any = None, largest: float = LARGEST) -> None:
+    """Raise ValueError naming the first column of X with NaN, infinity or a value beyond ``largest``."""
     values = X.data if sp.issparse(X) else X
-    if np.isfinite(values.sum(dtype=np.float64)):  # one pass without a temporary settles the usual case
+    if values.size == 0 or (float(values.min()) >= -largest and float(values.max()) <= largest):  # NaN fails both
         return
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return
+    bad = ~(np.abs(values.astype(np.float64, copy=False)) <= largest)
     columns = X.indices[bad] if sp.issparse(X) else np.flatnonzero(bad.any(axis=0))
     column = int(columns.min())
-    what = "NaN" if np.isnan(X[:, [column]].toarray() if sp.issparse(X) else X[:, column]).any() else "infinity (inf)"
+    found = X[:, [column]].toarray() if sp.issparse(X) else X[:, column]
+    what = f"a value beyond {largest:g}"
+    if np.isnan(found).any():
+        what = "NaN"
+    elif np.isinf(found).any():
+        what = "infinity (inf)"
     name = f"{column} ({names[column]!r})" if names is not None else str(column)
-    raise ValueError(f"Input X contains {what} in column {name}; every value must be a finite number.")
+    allowed = f"a finite number of at most {largest:g}"
+    raise ValueError(f"Input X contains {what} in column {name}; every value must be {allowed}.")
+
+
+def check_labels(y: Any) -> Any:
+    """Labels y (N,) of a classification problem, without NaN or infinity."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
+def check_class_weight(class_weight: Any, classes: Any, y: Any, sample_weight: Array | None) -> Array:
+    """The weight of every class (K,), finite and not negative."""
+    try:
+        weight = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"class_weight={class_weight!r} cannot be used: {error}") from None
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"class_weight gives the class {shown(classes[bad[0]])!r} the weight {shown(weight[bad[0]])}; every weight "
+            "must be finite and not negative."
+        )
+    return weight
+
+
+def check_start(init: Any, n_rows: int, n_components: int | str) -> Array | None:
+    """Given starting coordinates (N, L) as float64, or None where ``init`` is a name."""
+    if isinstance(init, str):
+        return None
+    try:
+        Z = np.array(init)
+        numbers = Z.dtype.kind in "fiub" and Z.ndim == 2 and Z.shape[1] > 0
+    except ValueError:  # rows of different lengths
+        numbers = False
+    if not numbers:
+        raise ValueError("init must be a name or an array of real numbers of shape (n_samples, n_components).")
+    wanted = (n_rows, Z.shape[1] if n_components == "auto" else n_components)
+    if Z.shape != wanted or not np.isfinite(Z).all():
+        raise ValueError(f"init must be a finite array of shape {wanted} (n_samples, n_components), got {Z.shape}.")
+    return Z.astype(np.float64)
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
     """Sample weights (N,) in float64, or None when all are equal to one."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must be a number or one number per row, got {type(sample_weight).__name__}."
+        ) from None
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
@@ -65,6 +127,6 @@ def check_classes(classes: Any, n_rows: int) -> None:
     """Raise ValueError unless there are two or more classes."""
     if len(classes) < 2:
         raise ValueError(
-            f"y contains one class only, {classes[0]!r}, in {n_rows} rows with positive weight; a classifier needs at "
-            "least two classes."
+            f"y contains one class only, {shown(classes[0])!r}, in {n_rows} rows with positive weight; a classifier "
+            "needs at least two classes."
         )

@@ -13,13 +13,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ldsvm import threads
-from ldsvm.checks import check_classes, check_weight, check_X
+from ldsvm.checks import check_class_weight, check_classes, check_labels, check_start, check_weight, check_X
 from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
@@ -239,6 +238,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         -------
         self
         """
+        self._check_parameters()
         with threads.limit(self.n_jobs):
             return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
 
@@ -248,7 +248,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does.
         """
         check_is_fitted(self)
-        X = check_X(self, X, sparse=self._family().sparse, reset=False)
+        X = check_X(self, X, sparse=self._sparse, reset=False)
         with threads.limit(self.n_jobs):
             return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
 
@@ -260,7 +260,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def transform(self, X: Any) -> Array:
         """Latent coordinates F(X) (N, L), in the precision of X."""
         check_is_fitted(self)
-        X = check_X(self, X, sparse=self._family().sparse, reset=False)
+        X = check_X(self, X, sparse=self._sparse, reset=False)
         with threads.limit(self.n_jobs):
             F: Array = self.map_(X)
         return F
@@ -269,15 +269,21 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    @property
-    def _scheme(self) -> Scheme:
-        return Scheme(len(self.classes_), self.multi_class)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._family().sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _check_parameters(self) -> None:
+        """Each parameter by itself, then what scikit-learn's declarations cannot say."""
+        self._validate_params()
+        for name in ("n_components", "n_basis"):
+            if isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a truth value.")
+        if self.mu > self.mu_max:
+            raise ValueError(f"mu={self.mu} is above mu_max={self.mu_max}; it must be at most mu_max.")
+        solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
 
     def _family(self) -> Family:
         if not isinstance(self.map, str):
@@ -288,15 +294,12 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
         """Check everything, split off validation rows, and compute what does not depend on C."""
-        self._validate_params()
-        solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
         family = self._family()
-        X = check_X(self, X, sparse=family.sparse, reset=True)
-        y = column_or_1d(y, warn=True)
+        X = check_X(self, X, sparse=family.sparse, reset=True, largest=family.largest)
+        y = check_labels(y)
         check_consistent_length(X, y)
-        check_classification_targets(y)
         weight = check_weight(sample_weight, X.shape[0])
-        init = self._given_start(X.shape[0])
+        init = check_start(self.init, X.shape[0], self.n_components)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             X, y, weight, init = X[kept], y[kept], weight[kept], init if init is None else init[kept]
@@ -304,7 +307,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         check_classes(classes, len(y))
         held: Any = None
         if eval_set is not None:
-            held = self._check_eval_set(eval_set, classes, family.sparse)
+            held = self._check_eval_set(eval_set, classes, family)
         elif self.early_stopping:
             train, valid = self._split(index)
             held = X[valid], index[valid], None if weight is None else weight[valid]
@@ -324,7 +327,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         scheme = Scheme(len(classes), self.multi_class)
         Y, part = scheme.signs(index)
         weight = np.ones(len(index)) if weight is None else weight
-        balance = compute_class_weight(self.class_weight, classes=classes, y=classes[index], sample_weight=weight)
+        balance = check_class_weight(self.class_weight, classes, classes[index], weight)
         problem = Problem(
             regression,
             index,
@@ -358,6 +361,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def _keep(self, solution: Solution, prepared: _Prepared) -> None:
         self.classes_ = prepared.classes
+        # As they were when fitted: a later set_params must not change what the machines mean.
+        self._scheme, self._sparse = prepared.problem.scheme, self._family().sparse
         self._n_features_fitted = self.n_features_in_
         self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
@@ -367,22 +372,15 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
 
-    def _given_start(self, n_rows: int) -> Array | None:
-        if isinstance(self.init, str):
-            return None
-        Z = np.asarray(self.init, dtype=np.float64)
-        wanted = (n_rows, self.n_components if self.n_components != "auto" else Z.shape[-1])
-        if Z.shape != wanted or not np.isfinite(Z).all():
-            raise ValueError(f"init must be a finite array of shape {wanted} (n_samples, n_components), got {Z.shape}.")
-        return Z
-
-    def _check_eval_set(self, eval_set: Any, classes: Any, sparse: bool) -> tuple[Any, Any, None]:
+    def _check_eval_set(self, eval_set: Any, classes: Any, family: Family) -> tuple[Any, Any, None]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise ValueError(f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}.")
-        X, y = check_X(self, eval_set[0], sparse=sparse, reset=False), column_or_1d(eval_set[1])
+        X = check_X(self, eval_set[0], sparse=family.sparse, reset=False, largest=family.largest)
+        y = column_or_1d(eval_set[1])
         check_consistent_length(X, y)
-        unknown = np.setdiff1d(y, classes)
-        if unknown.size:
+        known = set(classes.tolist())
+        unknown = [label for label in y.tolist() if label not in known]
+        if unknown:
             raise ValueError(f"eval_set has the label {unknown[0]!r}, which is not among the training labels.")
         return X, np.searchsorted(classes, y), None
 
@@ -451,7 +449,7 @@ def fit_path(
     if not models:
         raise ValueError("C_values is empty; give at least one positive number.")
     for model in models:
-        model._validate_params()
+        model._check_parameters()
     with threads.limit(estimator.n_jobs):
         first = clone(estimator)
         prepared = first._prepare(X, y, sample_weight, eval_set)

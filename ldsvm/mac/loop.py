@@ -35,10 +35,10 @@ def solve(problem: Problem, start: Start, options: Options, callback: Callback |
         history.append(info)
         if stopping.improved(info):
             best = state
-        reason = stopping.reason(info, problem.distance(state.F, np.zeros_like(state.F)))
+        mu = next_mu(state.mu, options.mu_factor, options.tol, before, info["penalised"])
+        reason = stopping.reason(info, problem.distance(state.F, np.zeros_like(state.F)), settled=mu > state.mu)
         if callback is not None and callback(dict(info)):
             reason = Reason.CALLBACK
-        mu = next_mu(state.mu, options.mu_factor, options.tol, before, info["penalised"])
         if reason is None and mu > options.mu_max:
             reason = Reason.MU_MAX
         if reason is not None:

@@ -89,10 +89,13 @@ def _principal_coordinates(X: Any, L: int, random_state: np.random.RandomState) 
     """PCA of X (truncated SVD when sparse), padded with zeros where X has rank below L, scaled to unit deviation."""
     from sklearn.decomposition import PCA, TruncatedSVD
 
+    Z = np.zeros((X.shape[0], L))
     rank = min(L, min(X.shape) - (1 if sp.issparse(X) else 0))
+    constant = not sp.issparse(X) and not np.ptp(X, axis=0).any()
+    if rank < 1 or constant:
+        return Z
     reducer = TruncatedSVD if sp.issparse(X) else PCA
     scores = reducer(rank, random_state=random_state).fit_transform(X).astype(np.float64)
     spread = float(scores.std())
-    Z = np.zeros((X.shape[0], L))
     Z[:, :rank] = scores / spread if spread > 0 else scores
     return Z

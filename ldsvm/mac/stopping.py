@@ -33,13 +33,16 @@ class Stopping:
         self.best, self.best_iter = (error, info["nested"]), info["iteration"]
         return True
 
-    def reason(self, info: Info, scale: float) -> Reason | None:
-        """Why to end after this iteration, or None; ``scale`` is |F(X)|, which |Z - F(X)| is compared with."""
+    def reason(self, info: Info, scale: float, settled: bool) -> Reason | None:
+        """Why to end after this iteration, or None.
+
+        ``scale`` is |F(X)|, which |Z - F(X)| is compared with; ``settled`` tells that the alternation at fixed mu has
+        converged, without which a small distance only means that the steps are short.
+        """
         options = self.options
         if info["valid_error"] is not None and self.waited >= options.patience:
             return Reason.EARLY_STOPPING
-        # Only after a Z-step: a map that can fit any coordinates has Z = F(X) at the start already.
-        if info["iteration"] > 0 and info["distance"] <= options.tol * scale:
+        if settled and info["distance"] <= options.tol * scale:
             return Reason.CONVERGED
         if options.time_limit is not None and time.perf_counter() - self.begun >= options.time_limit:
             return Reason.TIME_LIMIT

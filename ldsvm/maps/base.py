@@ -58,8 +58,9 @@ class Regression(Evaluation):
 class Family(ABC):
     """Hyper-parameters of F."""
 
-    #: whether sparse X is accepted
+    #: whether sparse X is accepted, and the largest size of a value in it that the arithmetic can stand
     sparse = False
+    largest = 1e150
 
     @abstractmethod
     def prepare(

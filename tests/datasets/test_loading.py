@@ -68,7 +68,7 @@ def test_digits_with_a_changed_pixel_are_refused(tmp_path: Path, monkeypatch: py
     bunch = sklearn.datasets.load_digits()
     bunch.data[1796, 63] = 15
     monkeypatch.setattr("sklearn.datasets.load_digits", lambda: bunch)
-    with pytest.raises(DataError, match="digits: the content has sha256 .* but the catalogue allows only 662926b0"):
+    with pytest.raises(DataError, match=r"digits: the content has sha256 .* but the catalogue allows only 662926b0"):
         load("digits", cache_dir=tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_no_data_home_names_the_variable(mini: Mini, tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["", "mnist"])
 def test_cache_beside_raw_files_is_refused(mini: Mini, tmp_path: Path, folder: str) -> None:
     mini.write(tmp_path / folder)
-    with pytest.raises(DataError, match="cache_dir=.* holds raw files"):
+    with pytest.raises(DataError, match=r"cache_dir=.* holds raw files"):
         load("mnist", cache_dir=tmp_path / folder, data_home=tmp_path, entries=mini.entries)
 
 

@@ -45,14 +45,14 @@ def test_patience_counts_iterations_without_a_lower_error(options: Callable[...,
     reasons = []
     for i, (error, nested) in enumerate([(0.3, 9.0), (0.2, 8.0), (0.2, 7.0), (0.4, 6.0), (0.3, 5.0)]):
         stopping.improved(info(i, error, nested))
-        reasons.append(stopping.reason(info(i, error, nested), 1.0))
+        reasons.append(stopping.reason(info(i, error, nested), 1.0, settled=True))
     assert reasons == [None] * 4 + [Reason.EARLY_STOPPING] and stopping.best_iter == 2
 
 
 def test_without_validation_the_last_is_kept(options: Callable[..., Any]) -> None:
     stopping = Stopping(options(patience=1))
     assert all(stopping.improved(info(i, None, nested=float(i))) for i in range(4))
-    assert stopping.best_iter == 3 and stopping.reason(info(3), 1.0) is None
+    assert stopping.best_iter == 3 and stopping.reason(info(3), 1.0, settled=True) is None
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_without_validation_the_last_is_kept(options: Callable[..., Any]) -> Non
 def test_reasons(changes: dict[str, Any], at: dict[str, Any], scale: float, reason: Reason | None,
                  options: Callable[..., Any]) -> None:  # fmt: skip
     # the distance is relative to |F(X)|: 1 % of 100 is 1
-    assert Stopping(options(**changes)).reason(at, scale) is reason
+    assert Stopping(options(**changes)).reason(at, scale, settled=True) is reason
