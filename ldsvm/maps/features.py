@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk
 
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
 from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
 
-BLOCK = 4_000_000  # float64 numbers in the temporary copy of a block of rows (32 MB)
+BLOCK = 1_000_000  # float64 numbers in the temporary copy of a block of rows: 8 MB, near the processor
 
 
 def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]:
@@ -39,7 +40,7 @@ class Basis(ABC):
     def keep(self, X: Any) -> Any:
         """phi(X) (N, M) to be kept during training: float32, filled by blocks."""
         Phi = np.empty((X.shape[0], self.size), np.float32)
-        for rows in row_blocks(X.shape[0], max(self.size, X.shape[1]), BLOCK // 4):
+        for rows in row_blocks(X.shape[0], max(self.size, X.shape[1]), BLOCK):
             Phi[rows] = self(X[rows], np.float32)
         return Phi
 
@@ -82,21 +83,15 @@ class BasisMap(Map):
 
 
 class FeatureEvaluation(Evaluation):
-    """Maps on one basis, on inputs whose features Phi (N, M) are kept."""
+    """Maps on one basis, on inputs whose features Phi (N, M) are kept, in their precision: as a prediction would."""
 
     def __init__(self, Phi: Any) -> None:
         self.Phi = Phi
 
     def values(self, mapping: Map) -> Array:
         assert isinstance(mapping, BasisMap)
-        if sp.issparse(self.Phi):
-            F: Array = self.Phi @ mapping.W
-            return F
-        N, M = self.Phi.shape
-        F = np.empty((N, mapping.W.shape[1]))
-        for rows in row_blocks(N, M):
-            np.matmul(self.Phi[rows].astype(np.float64), mapping.W, out=F[rows])
-        return F
+        F: Array = self.Phi @ mapping.W.astype(self.Phi.dtype, copy=False)
+        return F.astype(np.float64, copy=False)
 
 
 class FeatureRegression(FeatureEvaluation, Regression):
@@ -113,6 +108,17 @@ class FeatureRegression(FeatureEvaluation, Regression):
         N, M = Phi.shape
         self.dual = N < M
         self.ridge = Ridge(self._outer_gram() if self.dual else self._inner_gram())
+
+    def values(self, mapping: Map) -> Array:
+        """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
+        assert isinstance(mapping, BasisMap)
+        if sp.issparse(self.Phi):
+            F: Array = self.Phi @ mapping.W
+            return F
+        F = np.empty((self.Phi.shape[0], mapping.W.shape[1]))
+        for rows in self._blocks():
+            np.matmul(self.Phi[rows].astype(np.float64), mapping.W, out=F[rows])
+        return F
 
     def fit(self, Z: Array, mu: float) -> Map:
         ridge = 2.0 * self.lam / mu
@@ -135,11 +141,15 @@ class FeatureRegression(FeatureEvaluation, Regression):
         return row_blocks(*self.Phi.shape)
 
     def _inner_gram(self) -> Array:
-        total = np.zeros((self.Phi.shape[1],) * 2)
-        for rows in self._blocks():
-            block = self._block(rows)
-            product = block.T @ block
-            total += product.toarray() if sp.issparse(product) else product
+        """Phi' w Phi (M, M)."""
+        if sp.issparse(self.Phi):
+            block = self._block(slice(None))
+            out: Array = (block.T @ block).toarray()
+            return out
+        total = np.zeros((self.Phi.shape[1],) * 2, order="F")
+        for rows in self._blocks():  # adds to the lower triangle in place: no M x M product per block
+            total = dsyrk(1.0, self._block(rows).T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        total += np.tril(total, -1).T
         return total
 
     def _outer_gram(self) -> Array:

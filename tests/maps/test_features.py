@@ -97,7 +97,7 @@ def test_decide_is_the_machine_on_the_map() -> None:
 
 
 def test_precision_follows_the_input() -> None:
-    # float32 in, float32 out; values for training stay float64
+    # float32 in, float32 out; values for training stay float64, those elsewhere are what a prediction would be
     rng = np.random.default_rng(5)
     X = rng.normal(size=(20, 5)).astype(np.float32)
     regression = Linear(0.1).prepare(X, None, np.random.RandomState(0), 1)
@@ -106,4 +106,7 @@ def test_precision_follows_the_input() -> None:
     assert mapping.decide(X, np.ones((1, 2)), np.ones(1)).dtype == np.float32
     assert regression.values(mapping).dtype == np.float64
     np.testing.assert_allclose(mapping(X), regression.values(mapping), atol=1e-5)
-    np.testing.assert_allclose(FeatureEvaluation(X[:3]).values(mapping), regression.values(mapping)[:3], atol=1e-12)
+    np.testing.assert_allclose(FeatureEvaluation(X[:3]).values(mapping), mapping(X[:3]), atol=1e-6)
+    np.testing.assert_allclose(
+        FeatureEvaluation(X[:3].astype(np.float64)).values(mapping), regression.values(mapping)[:3], atol=1e-12
+    )
