@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldsvm.solvers.compiled import Blocks, kernel
+from ldsvm.solvers.compiled import Blocks, entry, kernel
 from ldsvm.typing import Array
 
 # A pivot below this share of its diagonal counts as zero: the row depends on the free set.
@@ -240,7 +240,7 @@ def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):
     return worst
 
 
-@kernel
+@entry
 def _solve_rows(alpha, upper, signs, gram, V, b, F, Z):
     K = V.shape[0]
     chol, work = np.zeros((K + 1, K + 1)), np.zeros((3, K))

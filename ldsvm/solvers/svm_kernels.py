@@ -12,8 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldsvm.solvers.compiled import kernel
+from ldsvm.solvers.compiled import entry, kernel
 
+TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
+ROUNDING = 1e-13  # relative complementarity below which a further step is rounding only
+MAX_ITER = 200
+FAR, NEAR = 2.0, 1.0  # first complementarity over the objective, for a rough guess and for a nearby answer
+SHORT, CENTRE = 0.1, 0.5  # a step below SHORT is a bad one; the next aims at CENTRE times the complementarity
+CORRECTORS, LONG = 3, 0.9  # centrality correctors at most per iteration, tried while the step is not long
+LEVEL = 1e-8  # |sum alpha y| over sum alpha at which a bound counts
+RESTART = 1e-6  # relative gap above which a stuck problem begins again
+PATIENCE = 12  # iterations in a row without progress in complementarity: rounding rules, stop
+DAMPING = 0.995  # share of the longest step to the boundary that is taken
 SPREAD = 0.1  # products within this factor of the one aimed at are well centred
 TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the first-level cache
 
@@ -62,7 +72,7 @@ def _add_gram(Zt, lo, hi, weight, wz, H):
 
 
 @kernel
-def place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
+def _place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
     """Rows whose two complementarity products equal ``product``, at machine v: perfectly centred.
 
     With d = f - 1 = s - xi, alpha s = eta xi = m and alpha + eta = C, s solves C s^2 - (C d + 2 m) s + m d = 0.
@@ -86,7 +96,7 @@ def place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
 
 
 @kernel
-def hinge(Zt, first, last, v, y, c):
+def _hinge(Zt, first, last, v, y, c):
     """sum_n C_n max(0, 1 - y_n v.z_n)."""
     f = np.empty(TILE)
     total = 0.0
@@ -100,7 +110,7 @@ def hinge(Zt, first, last, v, y, c):
 
 
 @kernel
-def assemble(
+def _assemble(
     Zt, first, last, v, y_all, c_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, step, H, rhs, dual, sums
 ):
     """Take the last iteration's step, then add what the next Newton system needs.
@@ -137,7 +147,7 @@ def assemble(
 
 
 @kernel
-def predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, curve):
+def _predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, curve):
     """Along the affine direction dv: 1 / the longest step, the sum of second-order terms, and both parts of the
     corrected right-hand side.
 
@@ -169,29 +179,59 @@ def predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, c
 
 
 @kernel
-def aim_at(Zt, first, last, v, dv, aim, trust, y_all, a_all, e_all, s_all, x_all, left_all, right_all):
-    """Complementarity right-hand sides left, right (N,) of the corrected direction: towards products of ``aim``.
+def _correct(
+    Zt,
+    first,
+    last,
+    v,
+    dv0,
+    dv,
+    aim,
+    trust,
+    y_all,
+    a_all,
+    e_all,
+    s_all,
+    x_all,
+    left_all,
+    right_all,
+    da_all,
+    ds_all,
+    dx_all,
+):
+    """The rows' part of the corrected direction dv, stored in da, ds, dx; returns 1 / the longest step.
 
-    ``trust``: 1 adds the second-order terms of the affine direction dv, 0 leaves them out.
+    left, right (N,) become its complementarity right-hand sides, towards products of ``aim``. ``trust``: 1 adds the
+    second-order terms of the affine direction dv0, 0 leaves them out.
     """
-    f, df = np.empty(TILE), np.empty(TILE)
+    f, df0, df = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    worst = 0.0
     for lo in range(first, last, TILE):
         hi = min(lo + TILE, last)
         y = y_all[lo:hi]
         a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
         left, right = left_all[lo:hi], right_all[lo:hi]
+        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
         _margins(Zt, lo, hi, v, y, f)
+        _margins(Zt, lo, hi, dv0, y, df0)
         _margins(Zt, lo, hi, dv, y, df)
         for t in range(hi - lo):
             ia, ie = 1.0 / a[t], 1.0 / e[t]
-            d = trust * (1.0 - f[t] - df[t]) / (s[t] * ia + x[t] * ie)
-            left[t] = aim - a[t] * s[t] + d * s[t] * (trust + d * ia)
-            right[t] = aim - e[t] * x[t] - d * x[t] * (trust - d * ie)
+            w = 1.0 / (s[t] * ia + x[t] * ie)
+            d0 = trust * w * (1.0 - f[t] - df0[t])
+            p = aim - a[t] * s[t] + d0 * s[t] * (trust + d0 * ia)
+            q = aim - e[t] * x[t] - d0 * x[t] * (trust - d0 * ie)
+            d = w * (p * ia - q * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t])
+            left[t], right[t], da[t] = p, q, d
+            ds[t] = (p - s[t] * d) * ia
+            dx[t] = (q + x[t] * d) * ie
+            worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
+    return worst
 
 
 @kernel
-def direct(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, left_all, right_all, da_all, ds_all, dx_all):
-    """The rows' part of the direction dv, stored in da, ds, dx; returns 1 / the longest step that keeps signs."""
+def _direct(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, left_all, right_all, da_all, ds_all, dx_all):
+    """The rows' part of the direction dv for the given left and right, as in `_correct`."""
     f, df = np.empty(TILE), np.empty(TILE)
     worst = 0.0
     for lo in range(first, last, TILE):
@@ -214,7 +254,7 @@ def direct(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, left_all, 
 
 
 @kernel
-def recentre(
+def _recentre(
     Zt, first, last, step, aim, y_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, left_all, right_all, rhs
 ):
     """Gondzio's corrector: move left and right so that products far from ``aim`` after a longer step come nearer.
@@ -242,7 +282,7 @@ def recentre(
 
 
 @kernel
-def factor(H):
+def _factor(H):
     """Lower Cholesky factor in place of the lower triangle; False where rounding has made H indefinite."""
     for j in range(H.shape[0]):
         total = H[j, j]
@@ -260,8 +300,8 @@ def factor(H):
 
 
 @kernel
-def substitute(H, rhs, out):
-    """out = (L L')^-1 rhs with L from `factor`."""
+def _substitute(H, rhs, out):
+    """out = (L L')^-1 rhs with L from `_factor`."""
     for i in range(H.shape[0]):
         value = rhs[i]
         for p in range(i):
@@ -272,3 +312,104 @@ def substitute(H, rhs, out):
         for p in range(i + 1, H.shape[0]):
             value -= H[p, i] * out[p]
         out[i] = value / H[i, i]
+
+
+@entry
+def least_squares(Zt, gram):
+    """gram (P, P) becomes the Cholesky factor of sum z z' with a little ridge, from which `interior_point` guesses."""
+    P, N = Zt.shape
+    _add_gram(Zt, 0, N, np.ones(N), np.empty(N), gram)
+    ridge = 0.0
+    for i in range(P):
+        ridge += 1e-6 * gram[i, i] / P
+    for i in range(P):
+        gram[i, i] += ridge
+    _factor(gram)
+
+
+@entry
+def interior_point(Zt, L, y, c, gram, near, answer, alpha):
+    """One problem: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
+
+    It begins at the guess of lowest objective: least-squares machines at three sizes, from the factored Gram matrix
+    (P, P) of Zt, or ``near`` (P,), a nearby problem's answer, where it is not zero.
+    """
+    P, N = Zt.shape
+    a, e, s, x, left, right = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
+    da, ds, dx, da2, ds2, dx2 = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
+    H, v, whole = np.empty((P, P)), np.empty(P), c.sum()
+    rhs, dual, affine, move, centre, curve = (
+        np.empty(P), np.empty(P), np.zeros(P), np.zeros(P), np.empty(P), np.empty(P),
+    )  # fmt: skip
+    rhs[:] = 0.0
+    _add_moments(Zt, 0, N, y, rhs)
+    _substitute(gram, rhs, affine)
+    best, share = np.inf, FAR
+    for size in (1.0, 2.0, 4.0):
+        move[:] = size * affine
+        value = 0.5 * np.sum(move[:L] ** 2) + _hinge(Zt, 0, N, move, y, c)
+        if value < best:
+            best, v[:] = value, move
+    if np.any(near[:L] != 0.0):
+        value = 0.5 * np.sum(near[:L] ** 2) + _hinge(Zt, 0, N, near, y, c)
+        if value < best:
+            best, v[:], share = value, near, NEAR
+    _place(Zt, 0, N, v, y, c, share * best / N, a, e, s, x, da, ds, dx)
+    best, proved, previous, stalled, restarted, step = np.inf, -np.inf, np.inf, 0, False, 0.0
+    for _ in range(MAX_ITER):
+        H[:], rhs[:], dual[:], centre[:], curve[:] = 0.0, 0.0, 0.0, 0.0, 0.0
+        sums = np.zeros(3)
+        _assemble(Zt, 0, N, v, y, c, a, e, s, x, da, ds, dx, step, H, rhs, dual, sums)
+        gap = sums[0]
+        primal, bound = 0.5 * np.sum(v[:L] ** 2) + sums[1], sums[2] - 0.5 * np.sum(dual[:L] ** 2)
+        if primal < best:
+            best, answer[:] = primal, v
+        # Rounding can spoil late multipliers for huge C: keep those of the best bound, once sum alpha y is near zero.
+        level = abs(dual[L]) <= LEVEL * sums[2]
+        if proved == -np.inf or (level and bound > proved):
+            alpha[:] = a
+            proved = bound if level else proved
+        balanced = abs(dual[L]) <= TOLERANCE * whole
+        # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
+        if (balanced and best - bound <= TOLERANCE * best) or gap <= ROUNDING * best:
+            break
+        stalled = stalled + 1 if gap > 0.9 * previous else 0
+        cautious = 0.0 < step < SHORT or gap > previous
+        previous = gap
+        if stalled >= (PATIENCE if restarted else PATIENCE // 2):
+            if restarted or (balanced and gap <= RESTART * best):
+                break
+            # a guess that misled: begin again from the zero machine, once
+            v[:], restarted, stalled, previous, step = 0.0, True, 0, np.inf, 0.0
+            _place(Zt, 0, N, v, y, c, whole / N, a, e, s, x, da, ds, dx)
+            continue
+        for i in range(P):  # 1 for the weights, 0 for the bias; the padding becomes the identity
+            if i != L:
+                H[i, i] += 1.0
+        if not _factor(H):
+            break
+        rhs += dual
+        rhs[:L] -= v[:L]
+        _substitute(H, rhs, affine)
+        worst, second = _predict(Zt, 0, N, v, affine, y, a, e, s, x, centre, curve)
+        reach = 1.0 / max(1.0, worst)
+        # Mehrotra's rule: aim at (mu_affine / mu)^3 mu
+        after = max(gap * (1.0 - reach) + reach * reach * second, 0.0)
+        aim, trust = (after / gap) ** 3 * gap / (2 * N), 1.0
+        if cautious:  # Mehrotra's steps can cycle; after a bad one take a plain step towards the central path
+            aim, trust = max(aim, CENTRE * gap / (2 * N)), 0.0
+        rhs += aim * centre + trust * curve
+        _substitute(H, rhs, move)
+        worst = _correct(Zt, 0, N, v, affine, move, aim, trust, y, a, e, s, x, left, right, da, ds, dx)
+        step = DAMPING / max(worst, DAMPING)
+        for _ in range(CORRECTORS):
+            if step > LONG:
+                break
+            _recentre(Zt, 0, N, min(1.0, 2.0 * step + 0.1), aim, y, a, e, s, x, da, ds, dx, left, right, rhs)
+            _substitute(H, rhs, affine)
+            longer = DAMPING / max(_direct(Zt, 0, N, v, affine, y, a, e, s, x, left, right, da2, ds2, dx2), DAMPING)
+            if longer < 1.1 * step:
+                break
+            step, move, affine = longer, affine, move
+            da, da2, ds, ds2, dx, dx2 = da2, da, ds2, ds, dx2, dx
+        v += step * move
