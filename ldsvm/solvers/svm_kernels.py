@@ -1,11 +1,12 @@
-"""Row kernels of the interior-point SVM (`linear_svm`): three passes over the rows per Newton step.
+"""The compiled part of the interior-point SVM (`linear_svm`): three passes over the rows per Newton step.
 
-Each pass takes the machine and adds sums over rows first..last; only these sums reach the (L + 1) x (L + 1) system.
-Zt is (P, N) with the bias as its row of ones and zero rows up to a multiple of four, so that four sums run at once.
-Slices are taken before the inner loops because an index counted from a variable start keeps the compiler from SIMD.
+Each pass is a map over the rows and some sums; only the sums reach the (L + 1) x (L + 1) system. Zt is (P, N) with the
+bias as its row of ones and zero rows up to a multiple of four, so that four sums run at once. What belongs to a row of
+the problem is a column of R (ROWS, N). Slices are taken before the inner loops because an index counted from a
+variable start keeps the compiler from using SIMD.
 
-Letters: v = (weights, bias) · f = y (v.z) margins · alpha in (0, C) and eta = C - alpha · slacks s
-of the margin and xi of the hinge with f - 1 = s - xi · w = 1 / (s / alpha + xi / eta).
+Letters: v = (weights, bias) · f = y (v.z) margins · alpha in (0, C) and eta = C - alpha, in the code a and e · slacks
+s of the margin and xi of the hinge, in the code x, with f - 1 = s - xi · w = 1 / (s / alpha + xi / eta).
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ LEVEL = 1e-8  # |sum alpha y| over sum alpha at which a bound counts
 RESTART = 1e-6  # relative gap above which a stuck problem begins again
 PATIENCE = 12  # iterations in a row without progress in complementarity: rounding rules, stop
 DAMPING = 0.995  # share of the longest step to the boundary that is taken
+# Rows of R: alpha, eta, s, xi · margin, right-hand sides of both complementarity equations · two directions, each with
+# the steps of alpha, s and xi
+A, E, S, X, MARGIN, LEFT, RIGHT, MOVE, TRIAL, ROWS = 0, 1, 2, 3, 4, 5, 6, 7, 10, 13
 SPREAD = 0.1  # products within this factor of the one aimed at are well centred
 TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the first-level cache
 
@@ -72,14 +76,15 @@ def _add_gram(Zt, lo, hi, weight, wz, H):
 
 
 @kernel
-def _place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
+def _place(Zt, y, c, R, v, product):
     """Rows whose two complementarity products equal ``product``, at machine v: perfectly centred.
 
     With d = f - 1 = s - xi, alpha s = eta xi = m and alpha + eta = C, s solves C s^2 - (C d + 2 m) s + m d = 0.
     """
     f = np.empty(TILE)
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
+    R[MOVE : MOVE + 3] = 0.0
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
         _margins(Zt, lo, hi, v, y[lo:hi], f)
         for t in range(hi - lo):
             i = lo + t
@@ -89,19 +94,18 @@ def _place(Zt, first, last, v, y, c, product, a, e, s, x, da, ds, dx):
             strong = product / large
             small = product / (c[i] - strong)
             if d >= 0.0:
-                s[i], x[i], a[i], e[i] = large, small, strong, c[i] - strong
+                R[S, i], R[X, i], R[A, i], R[E, i] = large, small, strong, c[i] - strong
             else:
-                s[i], x[i], a[i], e[i] = small, large, c[i] - strong, strong
-            da[i], ds[i], dx[i] = 0.0, 0.0, 0.0
+                R[S, i], R[X, i], R[A, i], R[E, i] = small, large, c[i] - strong, strong
 
 
 @kernel
-def _hinge(Zt, first, last, v, y, c):
+def _hinge(Zt, y, c, v):
     """sum_n C_n max(0, 1 - y_n v.z_n)."""
     f = np.empty(TILE)
     total = 0.0
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
         penalty = c[lo:hi]
         _margins(Zt, lo, hi, v, y[lo:hi], f)
         for t in range(hi - lo):
@@ -110,20 +114,18 @@ def _hinge(Zt, first, last, v, y, c):
 
 
 @kernel
-def _assemble(
-    Zt, first, last, v, y_all, c_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, step, H, rhs, dual, sums
-):
-    """Take the last iteration's step, then add what the next Newton system needs.
+def _assemble(Zt, y_all, c_all, R, v, move, step, H, rhs, dual, sums):
+    """Take the last step along the direction at row ``move`` of R, then add what the next Newton system needs.
 
     H (P, P): sum w z z'. rhs (P,): sum y w (1 - f) z. dual (P,): sum alpha y z.
     sums (3,): complementarity, sum C hinge, sum alpha.
     """
-    f, w, g, wz = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
-        y, c = y_all[lo:hi], c_all[lo:hi]
-        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
-        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
+    w, g, wz = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
+        y, c, f = y_all[lo:hi], c_all[lo:hi], R[MARGIN, lo:hi]
+        a, e, s, x = R[A, lo:hi], R[E, lo:hi], R[S, lo:hi], R[X, lo:hi]
+        da, ds, dx = R[move, lo:hi], R[move + 1, lo:hi], R[move + 2, lo:hi]
         _margins(Zt, lo, hi, v, y, f)
         gap, lost, total = 0.0, 0.0, 0.0
         for t in range(hi - lo):
@@ -147,20 +149,18 @@ def _assemble(
 
 
 @kernel
-def _predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, curve):
-    """Along the affine direction dv: 1 / the longest step, the sum of second-order terms, and both parts of the
-    corrected right-hand side.
+def _predict(Zt, y_all, R, dv, centre, curve):
+    """Along the affine direction dv: 1 / the longest step, and the sum of second-order terms, kept in LEFT and RIGHT.
 
     centre (P,): sum y w (1/alpha - 1/eta) z, to be multiplied by the complementarity aimed at.
-    curve (P,): sum y w (-dalpha ds / alpha + deta dxi / eta) z.
+    curve (P,): sum y w (-dalpha ds / alpha + deta dxi / eta) z. Both are added to the next right-hand side.
     """
-    f, df, g, h = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    df, g, h = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     worst, second = 0.0, 0.0
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
-        y = y_all[lo:hi]
-        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
-        _margins(Zt, lo, hi, v, y, f)
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
+        y, f, left, right = y_all[lo:hi], R[MARGIN, lo:hi], R[LEFT, lo:hi], R[RIGHT, lo:hi]
+        a, e, s, x = R[A, lo:hi], R[E, lo:hi], R[S, lo:hi], R[X, lo:hi]
         _margins(Zt, lo, hi, dv, y, df)
         for t in range(hi - lo):
             ia, ie = 1.0 / a[t], 1.0 / e[t]
@@ -171,6 +171,7 @@ def _predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, 
             worst = max(worst, max(max(-ra, re), max(1.0 + ra, 1.0 - re)))
             p, q = da * s[t] * (1.0 + ra), da * x[t] * (1.0 - re)
             second += q - p
+            left[t], right[t] = p, q
             g[t] = y[t] * w * (ia - ie)
             h[t] = y[t] * w * (p * ia + q * ie)
         _add_moments(Zt, lo, hi, g, centre)
@@ -179,96 +180,50 @@ def _predict(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, centre, 
 
 
 @kernel
-def _correct(
-    Zt,
-    first,
-    last,
-    v,
-    dv0,
-    dv,
-    aim,
-    trust,
-    y_all,
-    a_all,
-    e_all,
-    s_all,
-    x_all,
-    left_all,
-    right_all,
-    da_all,
-    ds_all,
-    dx_all,
-):
-    """The rows' part of the corrected direction dv, stored in da, ds, dx; returns 1 / the longest step.
-
-    left, right (N,) become its complementarity right-hand sides, towards products of ``aim``. ``trust``: 1 adds the
-    second-order terms of the affine direction dv0, 0 leaves them out.
-    """
-    f, df0, df = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    worst = 0.0
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
-        y = y_all[lo:hi]
-        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
-        left, right = left_all[lo:hi], right_all[lo:hi]
-        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
-        _margins(Zt, lo, hi, v, y, f)
-        _margins(Zt, lo, hi, dv0, y, df0)
-        _margins(Zt, lo, hi, dv, y, df)
-        for t in range(hi - lo):
-            ia, ie = 1.0 / a[t], 1.0 / e[t]
-            w = 1.0 / (s[t] * ia + x[t] * ie)
-            d0 = trust * w * (1.0 - f[t] - df0[t])
-            p = aim - a[t] * s[t] + d0 * s[t] * (trust + d0 * ia)
-            q = aim - e[t] * x[t] - d0 * x[t] * (trust - d0 * ie)
-            d = w * (p * ia - q * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t])
-            left[t], right[t], da[t] = p, q, d
-            ds[t] = (p - s[t] * d) * ia
-            dx[t] = (q + x[t] * d) * ie
-            worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
-    return worst
+def _aim(R, aim, trust):
+    """From second-order terms to right-hand sides for products of ``aim``; ``trust`` is the terms' share, 1 or 0."""
+    a, e, s, x, left, right = R[A], R[E], R[S], R[X], R[LEFT], R[RIGHT]
+    for i in range(a.shape[0]):
+        left[i] = aim - a[i] * s[i] + trust * left[i]
+        right[i] = aim - e[i] * x[i] - trust * right[i]
 
 
 @kernel
-def _direct(Zt, first, last, v, dv, y_all, a_all, e_all, s_all, x_all, left_all, right_all, da_all, ds_all, dx_all):
-    """The rows' part of the direction dv for the given left and right, as in `_correct`."""
-    f, df = np.empty(TILE), np.empty(TILE)
+def _direct(Zt, y_all, R, dv, move):
+    """The rows' part of the direction dv for LEFT and RIGHT, stored from row ``move``; returns 1 / the longest step."""
+    df = np.empty(TILE)
     worst = 0.0
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
-        y = y_all[lo:hi]
-        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
-        left, right = left_all[lo:hi], right_all[lo:hi]
-        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
-        _margins(Zt, lo, hi, v, y, f)
-        _margins(Zt, lo, hi, dv, y, df)
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
+        f, left, right = R[MARGIN, lo:hi], R[LEFT, lo:hi], R[RIGHT, lo:hi]
+        a, e, s, x = R[A, lo:hi], R[E, lo:hi], R[S, lo:hi], R[X, lo:hi]
+        da, ds, dx = R[move, lo:hi], R[move + 1, lo:hi], R[move + 2, lo:hi]
+        _margins(Zt, lo, hi, dv, y_all[lo:hi], df)
         for t in range(hi - lo):
-            ia, ie = 1.0 / a[t], 1.0 / e[t]
+            p, q = 1.0 / (a[t] * s[t]), 1.0 / (e[t] * x[t])  # 1/alpha, 1/s, 1/eta and 1/xi from two divisions
+            ia, ie = s[t] * p, x[t] * q
             d = left[t] * ia - right[t] * ie - (f[t] - 1.0 + x[t] - s[t]) - df[t]
             d /= s[t] * ia + x[t] * ie
             da[t] = d
             ds[t] = (left[t] - s[t] * d) * ia
             dx[t] = (right[t] + x[t] * d) * ie
-            worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] / s[t], -dx[t] / x[t])))
+            worst = max(worst, max(max(-d * ia, d * ie), max(-ds[t] * a[t] * p, -dx[t] * e[t] * q)))
     return worst
 
 
 @kernel
-def _recentre(
-    Zt, first, last, step, aim, y_all, a_all, e_all, s_all, x_all, da_all, ds_all, dx_all, left_all, right_all, rhs
-):
-    """Gondzio's corrector: move left and right so that products far from ``aim`` after a longer step come nearer.
+def _recentre(Zt, y_all, R, move, step, aim, rhs):
+    """Gondzio's corrector: change LEFT and RIGHT so that products far from ``aim`` after a longer step come nearer.
 
-    rhs (P,): what the change of left and right adds to the Newton system.
+    rhs (P,): what the change adds to the Newton system.
     """
     g = np.empty(TILE)
     low, high = aim * SPREAD, aim / SPREAD
-    for lo in range(first, last, TILE):
-        hi = min(lo + TILE, last)
-        y = y_all[lo:hi]
-        a, e, s, x = a_all[lo:hi], e_all[lo:hi], s_all[lo:hi], x_all[lo:hi]
-        da, ds, dx = da_all[lo:hi], ds_all[lo:hi], dx_all[lo:hi]
-        left, right = left_all[lo:hi], right_all[lo:hi]
+    for lo in range(0, Zt.shape[1], TILE):
+        hi = min(lo + TILE, Zt.shape[1])
+        y, left, right = y_all[lo:hi], R[LEFT, lo:hi], R[RIGHT, lo:hi]
+        a, e, s, x = R[A, lo:hi], R[E, lo:hi], R[S, lo:hi], R[X, lo:hi]
+        da, ds, dx = R[move, lo:hi], R[move + 1, lo:hi], R[move + 2, lo:hi]
         for t in range(hi - lo):
             p = (a[t] + step * da[t]) * (s[t] + step * ds[t])
             q = (e[t] - step * da[t]) * (x[t] + step * dx[t])
@@ -327,6 +282,31 @@ def least_squares(Zt, gram):
     _factor(gram)
 
 
+@kernel
+def _value(Zt, L, y, c, v):
+    """The objective at machine v."""
+    return 0.5 * np.sum(v[:L] ** 2) + _hinge(Zt, y, c, v)
+
+
+@kernel
+def _begin(Zt, L, y, c, gram, near, v):
+    """v becomes the guess of lowest objective; returns that objective and the share of it to aim at first."""
+    moments, fitted = np.zeros(v.shape[0]), np.zeros(v.shape[0])
+    _add_moments(Zt, 0, Zt.shape[1], y, moments)
+    _substitute(gram, moments, fitted)
+    best, share = np.inf, FAR
+    for size in (1.0, 2.0, 4.0):
+        guess = size * fitted
+        value = _value(Zt, L, y, c, guess)
+        if value < best:
+            best, v[:] = value, guess
+    if np.any(near[:L] != 0.0):
+        value = _value(Zt, L, y, c, near)
+        if value < best:
+            best, v[:], share = value, near, NEAR
+    return best, share
+
+
 @entry
 def interior_point(Zt, L, y, c, gram, near, answer, alpha):
     """One problem: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
@@ -335,31 +315,17 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
     (P, P) of Zt, or ``near`` (P,), a nearby problem's answer, where it is not zero.
     """
     P, N = Zt.shape
-    a, e, s, x, left, right = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
-    da, ds, dx, da2, ds2, dx2 = np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N)
-    H, v, whole = np.empty((P, P)), np.empty(P), c.sum()
-    rhs, dual, affine, move, centre, curve = (
-        np.empty(P), np.empty(P), np.zeros(P), np.zeros(P), np.empty(P), np.empty(P),
-    )  # fmt: skip
-    rhs[:] = 0.0
-    _add_moments(Zt, 0, N, y, rhs)
-    _substitute(gram, rhs, affine)
-    best, share = np.inf, FAR
-    for size in (1.0, 2.0, 4.0):
-        move[:] = size * affine
-        value = 0.5 * np.sum(move[:L] ** 2) + _hinge(Zt, 0, N, move, y, c)
-        if value < best:
-            best, v[:] = value, move
-    if np.any(near[:L] != 0.0):
-        value = 0.5 * np.sum(near[:L] ** 2) + _hinge(Zt, 0, N, near, y, c)
-        if value < best:
-            best, v[:], share = value, near, NEAR
-    _place(Zt, 0, N, v, y, c, share * best / N, a, e, s, x, da, ds, dx)
-    best, proved, previous, stalled, restarted, step = np.inf, -np.inf, np.inf, 0, False, 0.0
+    R, H, whole = np.empty((ROWS, N)), np.empty((P, P)), c.sum()
+    v, rhs, dual, centre, curve = np.zeros(P), np.empty(P), np.empty(P), np.empty(P), np.empty(P)
+    affine, direction = np.zeros(P), np.zeros(P)
+    best, share = _begin(Zt, L, y, c, gram, near, v)
+    _place(Zt, y, c, R, v, share * best / N)
+    best, proved, previous, stalled, restarted = np.inf, -np.inf, np.inf, 0, False
+    step, move, trial = 0.0, MOVE, TRIAL
     for _ in range(MAX_ITER):
         H[:], rhs[:], dual[:], centre[:], curve[:] = 0.0, 0.0, 0.0, 0.0, 0.0
         sums = np.zeros(3)
-        _assemble(Zt, 0, N, v, y, c, a, e, s, x, da, ds, dx, step, H, rhs, dual, sums)
+        _assemble(Zt, y, c, R, v, move, step, H, rhs, dual, sums)
         gap = sums[0]
         primal, bound = 0.5 * np.sum(v[:L] ** 2) + sums[1], sums[2] - 0.5 * np.sum(dual[:L] ** 2)
         if primal < best:
@@ -367,7 +333,7 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
         # Rounding can spoil late multipliers for huge C: keep those of the best bound, once sum alpha y is near zero.
         level = abs(dual[L]) <= LEVEL * sums[2]
         if proved == -np.inf or (level and bound > proved):
-            alpha[:] = a
+            alpha[:] = R[A]
             proved = bound if level else proved
         balanced = abs(dual[L]) <= TOLERANCE * whole
         # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
@@ -380,8 +346,8 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
             if restarted or (balanced and gap <= RESTART * best):
                 break
             # a guess that misled: begin again from the zero machine, once
-            v[:], restarted, stalled, previous, step = 0.0, True, 0, np.inf, 0.0
-            _place(Zt, 0, N, v, y, c, whole / N, a, e, s, x, da, ds, dx)
+            v[:], restarted, stalled, previous, step, move, trial = 0.0, True, 0, np.inf, 0.0, MOVE, TRIAL
+            _place(Zt, y, c, R, v, whole / N)
             continue
         for i in range(P):  # 1 for the weights, 0 for the bias; the padding becomes the identity
             if i != L:
@@ -391,7 +357,7 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
         rhs += dual
         rhs[:L] -= v[:L]
         _substitute(H, rhs, affine)
-        worst, second = _predict(Zt, 0, N, v, affine, y, a, e, s, x, centre, curve)
+        worst, second = _predict(Zt, y, R, affine, centre, curve)
         reach = 1.0 / max(1.0, worst)
         # Mehrotra's rule: aim at (mu_affine / mu)^3 mu
         after = max(gap * (1.0 - reach) + reach * reach * second, 0.0)
@@ -399,17 +365,17 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
         if cautious:  # Mehrotra's steps can cycle; after a bad one take a plain step towards the central path
             aim, trust = max(aim, CENTRE * gap / (2 * N)), 0.0
         rhs += aim * centre + trust * curve
-        _substitute(H, rhs, move)
-        worst = _correct(Zt, 0, N, v, affine, move, aim, trust, y, a, e, s, x, left, right, da, ds, dx)
-        step = DAMPING / max(worst, DAMPING)
+        _aim(R, aim, trust)
+        _substitute(H, rhs, direction)
+        step = DAMPING / max(_direct(Zt, y, R, direction, move), DAMPING)
         for _ in range(CORRECTORS):
             if step > LONG:
                 break
-            _recentre(Zt, 0, N, min(1.0, 2.0 * step + 0.1), aim, y, a, e, s, x, da, ds, dx, left, right, rhs)
+            _recentre(Zt, y, R, move, min(1.0, 2.0 * step + 0.1), aim, rhs)
             _substitute(H, rhs, affine)
-            longer = DAMPING / max(_direct(Zt, 0, N, v, affine, y, a, e, s, x, left, right, da2, ds2, dx2), DAMPING)
+            longer = DAMPING / max(_direct(Zt, y, R, affine, trial), DAMPING)
             if longer < 1.1 * step:
                 break
-            step, move, affine = longer, affine, move
-            da, da2, ds, ds2, dx, dx2 = da2, da, ds2, ds, dx2, dx
-        v += step * move
+            step, move, trial = longer, trial, move
+            direction, affine = affine, direction
+        v += step * direction
