@@ -1,6 +1,7 @@
 """Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates."""
 
-from ldsvm.estimator import LDSVMClassifier, fit_path
+from ldsvm.estimator import LDSVMClassifier
+from ldsvm.path import fit_path
 
 __all__ = ["LDSVMClassifier", "__version__", "fit_path"]
 __version__ = "0.1.0"

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import threads
-from ldsvm.checks import check_class_weight, check_classes, check_labels, check_start, check_weight, check_X
+from ldsvm.checks import check_class_weight, check_X
 from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
@@ -29,6 +27,7 @@ from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import Gaussians
+from ldsvm.training_set import training_set
 from ldsvm.typing import Array
 
 
@@ -114,7 +113,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     References
     ----------
-    W. Wang and M. A. Carreira-Perpiñán, "The role of dimensionality reduction in linear classification", 2014.
+    W. Wang and M. Á. Carreira-Perpiñán, "The role of dimensionality reduction in linear classification", 2014.
 
     Examples
     --------
@@ -295,24 +294,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
         """Check everything, split off validation rows, and compute what does not depend on C."""
         family = self._family()
-        X = check_X(self, X, sparse=family.sparse, reset=True, largest=family.largest)
-        y = check_labels(y)
-        check_consistent_length(X, y)
-        weight = check_weight(sample_weight, X.shape[0])
-        init = check_start(self.init, X.shape[0], self.n_components)
-        if weight is not None and not weight.all():
-            kept = np.flatnonzero(weight)
-            X, y, weight, init = X[kept], y[kept], weight[kept], init if init is None else init[kept]
-        classes, index = np.unique(y, return_inverse=True)
-        check_classes(classes, len(y))
-        held: Any = None
-        if eval_set is not None:
-            held = self._check_eval_set(eval_set, classes, family)
-        elif self.early_stopping:
-            train, valid = self._split(index)
-            held = X[valid], index[valid], None if weight is None else weight[valid]
-            X, index = X[train], index[train]
-            weight, init = (None if a is None else a[train] for a in (weight, init))
+        data = training_set(self, X, y, sample_weight, eval_set, family)
+        X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
         random_state = check_random_state(self.random_state)
         cores = threads.n_threads(self.n_jobs)
         near = self._earlier(classes, X.shape[1])
@@ -321,7 +304,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if near is not None:
             start = Start(regression.values(near), near, self.coef_, self.intercept_)
         else:
-            name = self.init if init is None else init
+            name = self.init if data.init is None else data.init
             start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
         validation = None if held is None else Validation(regression.elsewhere(held[0]), held[1], held[2])
         scheme = Scheme(len(classes), self.multi_class)
@@ -372,32 +355,6 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
 
-    def _check_eval_set(self, eval_set: Any, classes: Any, family: Family) -> tuple[Any, Any, None]:
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-            raise ValueError(f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}.")
-        X = check_X(self, eval_set[0], sparse=family.sparse, reset=False, largest=family.largest)
-        y = column_or_1d(eval_set[1])
-        check_consistent_length(X, y)
-        known = set(classes.tolist())
-        unknown = [label for label in y.tolist() if label not in known]
-        if unknown:
-            raise ValueError(f"eval_set has the label {unknown[0]!r}, which is not among the training labels.")
-        return X, np.searchsorted(classes, y), None
-
-    def _split(self, index: Any) -> tuple[Any, Any]:
-        """Row numbers for training and for early stopping, stratified where every class has two rows."""
-        counts = np.bincount(index)
-        size = max(int(np.ceil(self.validation_fraction * len(index))), len(counts))
-        if counts.min() < 2 or len(index) - size < len(counts):
-            raise ValueError(
-                f"early_stopping=True with validation_fraction={self.validation_fraction} needs at least two rows of "
-                f"every class, and enough of {len(index)} rows; give more rows, an eval_set, or early_stopping=False."
-            )
-        # a RandomState of its own, so that the split does not depend on how many numbers the basis draws
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        train, valid = train_test_split(np.arange(len(index)), test_size=size, stratify=index, random_state=seed)
-        return np.sort(train), np.sort(valid)
-
     def _earlier(self, classes: Any, D: int) -> Any:
         """The previous fit's map where warm_start can use it, else None."""
         if not (self.warm_start and hasattr(self, "map_")):
@@ -414,56 +371,6 @@ class _Prepared:
     problem: Problem
     start: Start
     classes: Any
-
-
-def fit_path(
-    estimator: LDSVMClassifier,
-    X: Any,
-    y: Any,
-    C_values: Iterable[float],
-    sample_weight: Any = None,
-    *,
-    eval_set: Any = None,
-    callback: Callable[[float, Info], bool | None] | None = None,
-) -> list[LDSVMClassifier]:
-    """Fit clones of ``estimator`` for several C, computing centres, features and Gram matrix once.
-
-    Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state.
-
-    Parameters
-    ----------
-    estimator : unfitted LDSVMClassifier with every parameter but C as wanted.
-    C_values : penalties, in the order of the results.
-    X, y, sample_weight, eval_set : as in `LDSVMClassifier.fit`.
-    callback : called with C and the dict of every iteration; a true answer stops that C's run.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = LDSVMClassifier(n_basis=20, early_stopping=True, random_state=0)
-    >>> [m.C for m in fit_path(model, X, y, [0.1, 1.0])]
-    [0.1, 1.0]
-    """
-    models = [clone(estimator).set_params(C=C) for C in C_values]
-    if not models:
-        raise ValueError("C_values is empty; give at least one positive number.")
-    for model in models:
-        model._check_parameters()
-    with threads.limit(estimator.n_jobs):
-        first = clone(estimator)
-        prepared = first._prepare(X, y, sample_weight, eval_set)
-        for model in models:
-            model.n_features_in_ = first.n_features_in_
-            if hasattr(first, "feature_names_in_"):
-                model.feature_names_in_ = first.feature_names_in_
-            report = None if callback is None else _with_C(callback, model.C)
-            model._solve(prepared, report)
-    return models
-
-
-def _with_C(callback: Callable[[float, Info], bool | None], C: float) -> Callback:
-    return lambda info: callback(C, info)
 
 
 def _chain(*callbacks: Callback | None) -> Callback | None:

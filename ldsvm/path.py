@@ -1,0 +1,64 @@
+"""Several values of C at the price of one preparation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sklearn.base import clone
+
+from ldsvm import threads
+from ldsvm.estimator import LDSVMClassifier
+from ldsvm.mac.loop import Callback
+from ldsvm.mac.state import Info
+
+
+def fit_path(
+    estimator: LDSVMClassifier,
+    X: Any,
+    y: Any,
+    C_values: Iterable[float],
+    sample_weight: Any = None,
+    *,
+    eval_set: Any = None,
+    callback: Callable[[float, Info], bool | None] | None = None,
+) -> list[LDSVMClassifier]:
+    """Fit clones of ``estimator`` for several C, computing centres, features and Gram matrix once.
+
+    Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state.
+
+    Parameters
+    ----------
+    estimator : unfitted LDSVMClassifier with every parameter but C as wanted.
+    C_values : penalties, in the order of the results.
+    X, y, sample_weight, eval_set : as in `LDSVMClassifier.fit`.
+    callback : called with C and the dict of every iteration; a true answer stops that C's run.
+
+    Examples
+    --------
+    >>> from ldsvm import LDSVMClassifier, fit_path
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LDSVMClassifier(n_basis=20, early_stopping=True, random_state=0)
+    >>> [m.C for m in fit_path(model, X, y, [0.1, 1.0])]
+    [0.1, 1.0]
+    """
+    models = [clone(estimator).set_params(C=C) for C in C_values]
+    if not models:
+        raise ValueError("C_values is empty; give at least one positive number.")
+    for model in models:
+        model._check_parameters()
+    with threads.limit(estimator.n_jobs):
+        first = clone(estimator)
+        prepared = first._prepare(X, y, sample_weight, eval_set)
+        for model in models:
+            model.n_features_in_ = first.n_features_in_
+            if hasattr(first, "feature_names_in_"):
+                model.feature_names_in_ = first.feature_names_in_
+            report = None if callback is None else _with_C(callback, model.C)
+            model._solve(prepared, report)
+    return models
+
+
+def _with_C(callback: Callable[[float, Info], bool | None], C: float) -> Callback:
+    return lambda info: callback(C, info)
