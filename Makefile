@@ -34,9 +34,12 @@ types: $(READY)
 
 ui: $(READY)
 	@[ -f '$(RUNS)/mlflow.db' ] || { echo 'RUNS=$(RUNS) holds no mlflow.db; allowed: the folder of a run, see make run' >&2; exit 2; }
-	@echo 'Open one of these (Ctrl-C stops the server):'
+	@$(PY) -c 'import socket, sys; s = socket.socket(); sys.exit(s.connect_ex(("127.0.0.1", $(PORT))) == 0)' || \
+		{ echo 'PORT=$(PORT) is in use; allowed: a free one, as in make ui PORT=5001' >&2; exit 2; }
+	@echo 'The server answers after some 15 seconds; then open one of these (Ctrl-C stops it):'
 	@$(PY) -c 'import pathlib; from ldsvm.experiment.tracking import links; print(*links(pathlib.Path("$(RUNS)"), $(PORT)), sep="\n")'
-	@MLFLOW_DISABLE_TELEMETRY=true $(PY) -m mlflow server --host 127.0.0.1 --port $(PORT) --workers 1 \
+	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false PYTHONWARNINGS=ignore \
+		exec $(PY) -m mlflow server --host 127.0.0.1 --port $(PORT) --workers 1 \
 		--backend-store-uri "sqlite:///$$(cd '$(RUNS)' && pwd)/mlflow.db"
 
 lock: $(READY)

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness import write_json
+from ldsvm.datasets import DataError
 
 NAMES = {
     "accuracy": "test error on MNIST against the paper's figures (minutes)",
@@ -23,7 +24,9 @@ def main() -> int:
         prog="python -m benchmarks",
         description="Run one benchmark. Exit status 0 when every bar holds, 1 when one falls short.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="benchmarks:\n" + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items()),
+        epilog="benchmarks:\n"
+        + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
+        + "\n\nAll but imports need MNIST: set LDSVM_DATA_HOME to the folder with its files, or be online.",
     )
     parser.add_argument("name", choices=NAMES, metavar="NAME", help="one of the names below")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")
@@ -31,7 +34,13 @@ def main() -> int:
         "--quick", action="store_true", help="small sizes to see that it works: bars are shown but do not count"
     )
     arguments = parser.parse_args()
-    result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
+    if arguments.json and not arguments.json.resolve().parent.is_dir():
+        parser.error(f"--json {arguments.json}: there is no folder {arguments.json.resolve().parent}")
+    try:
+        result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 2
     print(result.table())
     for bar in result.bars:
         print(bar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import logging
 import os
 import signal
@@ -40,6 +41,9 @@ exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one flow and return the exit code."""
     asked = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
     from ldsvm.experiment.load import ConfigError, load_config
 
     try:
@@ -159,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", metavar="NAME", choices=NAMES, help="what to run, see above")
     parser.add_argument("config", metavar="CONFIG", help="the experiment, such as conf/digits.yaml")
-    parser.add_argument("overrides", metavar="key=value", nargs="*", help="entries that win over the file")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="entries that win over the file")
     return parser
 
 

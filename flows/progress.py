@@ -11,6 +11,7 @@ from rich.console import Console
 QUIET_SECONDS = 5.0
 START = time.monotonic()
 console = Console(stderr=True, highlight=False)
+ever_shown: list[str] = []
 
 
 def say(text: str) -> None:
@@ -23,6 +24,9 @@ def working(text: str) -> Iterator[Callable[[str], None]]:
     """Show that `text` goes on; call what it yields with news, and the last news stays on the screen."""
     last, printed = "", ""
     shown = time.monotonic()
+    if not console.is_terminal and not ever_shown:
+        say(f"{text} …")  # where no line moves, the first wait of many seconds is announced
+    ever_shown.append(text)
     with console.status(text) as status:  # draws nothing where there is no terminal
 
         def news(more: str) -> None:

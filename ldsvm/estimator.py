@@ -30,6 +30,8 @@ from ldsvm.maps.rbf import Gaussians
 from ldsvm.training_set import training_set
 from ldsvm.typing import Array
 
+DEFAULT_BASIS = 300
+
 
 class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Low-dimensional SVM: a nonlinear map into a few latent dimensions and a linear SVM on top, trained jointly.
@@ -43,20 +45,24 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     ----------
     n_components : int or "auto", default="auto"
         L, the latent dimensions. "auto" is K - 1 for K classes, where the classes can sit on a regular simplex and
-        more dimensions no longer widen the margin (section "The role of dimension reduction").
+        more dimensions no longer widen the margin (section "The role of dimension reduction"): they stay empty, as
+        the second one of two classes does. Fewer trade accuracy for a picture: for many classes in two dimensions
+        take ``multi_class="ovo"`` and stop early.
     map : {"rbf", "linear"} or a scikit-learn regressor, default="rbf"
-        F. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step.
+        F. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must predict L outputs
+        (wrap one that predicts a single output in sklearn.multioutput.MultiOutputRegressor).
     n_basis : int or None, default=300
         M, the basis functions of ``map="rbf"``: the cost of a prediction is O(M D). None takes every distinct
         training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
-        Reduced with a warning when the training rows have fewer distinct values.
+        Reduced to the number of distinct training rows, with a warning unless it is the default.
     centers : {"kmeans", "random"}, default="kmeans"
         Where the centres come from: k-means on X, or distinct training rows drawn at random.
     gamma : float or "scale", default="scale"
         Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC.
-    C : float, default=1.0
-        Penalty of the hinge, common to all machines. Search it on validation data: 1e-3 ... 1e3.
+    C : float, default=0.1
+        Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
+        shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
     alpha : float, default=1e-3
         Ridge of the map (the paper's lambda). A wide range works.
     class_weight : dict, "balanced" or None, default=None
@@ -79,7 +85,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         ``n_iter_no_change`` iterations, and keep the best iteration. An ``eval_set`` given to `fit` does the same
         with rows of your own.
     validation_fraction : float, default=0.1
+        Share of the rows that ``early_stopping`` sets aside.
     n_iter_no_change : int, default=10
+        Iterations without a lower validation error after which training stops.
     time_limit : float or None, default=None
         Seconds after which no further iteration begins.
     z_solver : str, default="batched"
@@ -102,7 +110,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
     centers_ : (M, D) centres; only with ``map="rbf"``.
     map_ : the fitted F.
-    n_basis_ : basis functions evaluated per prediction (M; D for a linear map).
+    n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
+        or L for other regressors.
     n_components_ : L.
     gamma_ : width used; only with ``map="rbf"``.
     history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
@@ -114,6 +123,11 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     References
     ----------
     W. Wang and M. Á. Carreira-Perpiñán, "The role of dimensionality reduction in linear classification", 2014.
+
+    Notes
+    -----
+    There is no ``predict_proba``; wrap the classifier in sklearn.calibration.CalibratedClassifierCV. In a pipeline,
+    an ``eval_set`` must hold rows as the earlier steps leave them; ``early_stopping=True`` needs no such care.
 
     Examples
     --------
@@ -162,10 +176,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         n_components: int | str = "auto",
         *,
         map: Any = "rbf",
-        n_basis: int | None = 300,
+        n_basis: int | None = DEFAULT_BASIS,
         centers: str = "kmeans",
         gamma: float | str = "scale",
-        C: float = 1.0,
+        C: float = 0.1,
         alpha: float = 1e-3,
         class_weight: Any = None,
         multi_class: str = "ovr",
@@ -289,7 +303,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             return Regressor(self.map)
         if self.map == "linear":
             return Linear(self.alpha)
-        return RBF(self.n_basis, self.centers, self.gamma, self.alpha)
+        return RBF(self.n_basis, self.centers, self.gamma, self.alpha, asked=self.n_basis != DEFAULT_BASIS)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
         """Check everything, split off validation rows, and compute what does not depend on C."""

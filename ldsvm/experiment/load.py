@@ -138,8 +138,8 @@ def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
 def unknown(what: str, key: str, allowed: Sequence[str]) -> str:
     """Return one sentence for a name that nothing knows: the nearest valid one, and all of them."""
     near = get_close_matches(key, allowed, n=1, cutoff=0.5)
-    hint = f'did you mean "{near[0]}"? ' if near else ""
-    return f"{what} is unknown; {hint}Allowed: {', '.join(allowed)}."
+    hint = f' (did you mean "{near[0]}"?)' if near else ""
+    return f"{what} is unknown{hint}; allowed: {', '.join(allowed)}."
 
 
 def _check_names(config: Config, path: str | Path) -> None:

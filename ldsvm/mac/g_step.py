@@ -13,7 +13,7 @@ from ldsvm.mac.state import Info, State
 from ldsvm.solvers.svm_problem import duality_gap, objective
 from ldsvm.typing import Array
 
-WORST_GAP = 1e-5  # above this the exact solver tells
+WORST_GAP = 1e-3  # above this the exact solver tells
 SOLVERS = ("ipm", "libsvm", "liblinear")
 
 

@@ -73,12 +73,13 @@ class RBF(FeatureFamily):
     centers : "kmeans" (Lloyd from random rows) or "random" (distinct training rows).
     gamma : 1 / (2 sigma^2), or "scale" for 1 / (D Var(X)) as in scikit-learn's SVC.
     lam : ridge on W.
+    asked : whether n_basis was somebody's choice; only then is its reduction worth a warning.
     """
 
     largest = 1e18  # centres are kept, and k-means runs, in float32
 
-    def __init__(self, n_basis: int | None, centers: str, gamma: float | str, lam: float) -> None:
-        self.n_basis, self.centers, self.gamma, self.lam = n_basis, centers, gamma, lam
+    def __init__(self, n_basis: int | None, centers: str, gamma: float | str, lam: float, asked: bool = True) -> None:
+        self.n_basis, self.centers, self.gamma, self.lam, self.asked = n_basis, centers, gamma, lam, asked
 
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
@@ -101,7 +102,7 @@ class RBF(FeatureFamily):
         distinct = distinct_rows(X)
         M = distinct.size if self.n_basis is None else self.n_basis
         if distinct.size <= M:
-            if distinct.size < M:
+            if distinct.size < M and self.asked:
                 warnings.warn(
                     f"n_basis={M} is more than the {distinct.size} distinct training rows; "
                     f"n_basis is reduced to {distinct.size}.",

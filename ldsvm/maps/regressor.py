@@ -48,7 +48,15 @@ class RegressorRegression(RegressorEvaluation, Regression):
 
     def fit(self, Z: Array, mu: float) -> Map:
         target = Z.ravel() if Z.shape[1] == 1 else Z
-        return RegressorMap(clone(self.estimator).fit(self.X, target, **self.keywords), Z.shape[1])
+        try:
+            model = clone(self.estimator).fit(self.X, target, **self.keywords)
+        except ValueError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"map={self.estimator!r} could not be fitted to {Z.shape[1]} latent dimensions ({reason}); one that "
+                "predicts a single output can be wrapped in sklearn.multioutput.MultiOutputRegressor."
+            ) from error
+        return RegressorMap(model, Z.shape[1])
 
     def elsewhere(self, X: Any) -> Evaluation:
         return RegressorEvaluation(X)

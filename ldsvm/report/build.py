@@ -87,7 +87,7 @@ def problem_part(problem: ProblemConfig, results: list[Result], shown: list[html
     parts = [
         html.heading(problem.name),
         html.paragraph(
-            f"Labels: {LABELS[problem.labels]}. All columns but the validation error are measured on the test set."
+            f"Labels: {LABELS[problem.labels]}. Error and prediction time are of the test set; ours is marked."
         ),
         html.table(tables.DETAIL[:-1], [row[:-1] for row in tables.detail_rows(results)], strong=ours),
         html.heading("Chosen parameters", 3),

@@ -51,7 +51,7 @@ def solve_osqp(
         P, G, h = _matrices(V[machines], b[machines], signs)
         problem = osqp.OSQP()
         q = np.r_[-2.0 * F[rows[0]], upper[rows[0], machines]]
-        problem.setup(sp.triu(P, format="csc"), q, sp.csc_matrix(G), h, np.full(h.size, np.inf), **ACCURACY)
+        problem.setup(sp.csc_matrix(np.triu(P)), q, sp.csc_matrix(G), h, np.full(h.size, np.inf), **ACCURACY)
         for n in rows:
             problem.update(q=np.r_[-2.0 * F[n], upper[n, machines]])
             answer = problem.solve(raise_error=False)

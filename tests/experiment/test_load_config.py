@@ -69,7 +69,7 @@ def test_another_configuration_has_another_folder_but_other_paths_do_not(tmp_pat
 
 
 CASES = {
-    "seeds=1": ['"seeds"', 'did you mean "seed"', "Allowed: name"],
+    "seeds=1": ['"seeds"', 'did you mean "seed"', "allowed: name"],
     "dataset.preproces=none": ['"dataset.preproces"', 'did you mean "preprocess"'],
     "problems=[{name: a, label: original}]": ['"problems.0.label', "labels"],
     "methods.Gaussian SVM.serach={}": ['"methods.Gaussian SVM.serach"', 'did you mean "search"'],

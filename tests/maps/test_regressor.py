@@ -8,7 +8,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import SVR
 
+from ldsvm import LDSVMClassifier
 from ldsvm.maps import Linear, Regressor
 
 
@@ -48,3 +50,12 @@ def test_randomness_comes_from_the_state_given() -> None:
 def test_weights_are_refused_where_the_regressor_takes_none() -> None:
     with pytest.raises(ValueError, match=r"sample_weight cannot be used with map=KNeighborsRegressor\(\)"):
         Regressor(KNeighborsRegressor()).prepare(np.eye(3), np.ones(3), np.random.RandomState(0), 1)
+
+
+def test_a_regressor_of_one_output_is_refused_by_name() -> None:
+    # three classes need two outputs, which SVR does not predict
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    with pytest.raises(
+        ValueError, match=r"map=SVR\(\) could not be fitted to 2 latent dimensions .*MultiOutputRegressor"
+    ):
+        LDSVMClassifier(map=SVR()).fit(X, y)
