@@ -32,15 +32,19 @@ lint: $(READY)
 types: $(READY)
 	$(PY) -m mypy
 
+# The values travel through the environment: no quoting of theirs can reach the shell or Python.
+ui: export RUNS := $(RUNS)
+ui: export PORT := $(PORT)
 ui: $(READY)
-	@[ -f '$(RUNS)/mlflow.db' ] || { echo 'RUNS=$(RUNS) holds no mlflow.db; allowed: the folder of a run, see make run' >&2; exit 2; }
-	@$(PY) -c 'import socket, sys; s = socket.socket(); sys.exit(s.connect_ex(("127.0.0.1", $(PORT))) == 0)' || \
-		{ echo 'PORT=$(PORT) is in use; allowed: a free one, as in make ui PORT=5001' >&2; exit 2; }
+	@[ -f "$$RUNS/mlflow.db" ] || { echo "RUNS=$$RUNS holds no mlflow.db; allowed: the folder of a run, see make run" >&2; exit 2; }
+	@$(PY) -c 'import os, socket; socket.create_server(("127.0.0.1", int(os.environ["PORT"]))).close()' 2>/dev/null || \
+		{ echo "PORT=$$PORT cannot be used; allowed: the number of a free port, as in make ui PORT=5001" >&2; exit 2; }
 	@echo 'The server answers after some 15 seconds; then open one of these (Ctrl-C stops it):'
-	@$(PY) -c 'import pathlib; from ldsvm.experiment.tracking import links; print(*links(pathlib.Path("$(RUNS)"), $(PORT)), sep="\n")'
+	@$(PY) -c 'import os, pathlib; from ldsvm.experiment.tracking import links; \
+		print(*links(pathlib.Path(os.environ["RUNS"]), int(os.environ["PORT"])), sep="\n")'
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false PYTHONWARNINGS=ignore \
-		exec $(PY) -m mlflow server --host 127.0.0.1 --port $(PORT) --workers 1 \
-		--backend-store-uri "sqlite:///$$(cd '$(RUNS)' && pwd)/mlflow.db"
+		exec $(PY) -m mlflow server --host 127.0.0.1 --port "$$PORT" --workers 1 \
+		--backend-store-uri "sqlite:///$$(cd "$$RUNS" && pwd)/mlflow.db"
 
 lock: $(READY)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

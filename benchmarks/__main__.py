@@ -34,8 +34,8 @@ def main() -> int:
         "--quick", action="store_true", help="small sizes to see that it works: bars are shown but do not count"
     )
     arguments = parser.parse_args()
-    if arguments.json and not arguments.json.resolve().parent.is_dir():
-        parser.error(f"--json {arguments.json}: there is no folder {arguments.json.resolve().parent}")
+    if arguments.json and (arguments.json.is_dir() or not arguments.json.resolve().parent.is_dir()):
+        parser.error(f"--json {arguments.json} must be a file in a folder that exists")
     try:
         result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
     except DataError as error:

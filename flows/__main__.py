@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = load_config(asked.config, asked.overrides, root=ROOT)
     except ConfigError as error:
         return _complain(str(error), 2)
-    stamp = f"{datetime.now():%Y%m%d-%H%M%S}"
+    stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
     log = config.paths.runs / "logs" / f"{asked.name}-{config.name}-{stamp}.log"
     try:
         return _run(asked, config, log)
@@ -75,7 +75,8 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
     from ldsvm.experiment.results import MethodFailed
     from ldsvm.experiment.tracking import Tracker
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(end, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
     runs = config.paths.runs
     _writable(runs)
     environment.configure(runs)
@@ -98,6 +99,8 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
 def _writable(runs: Path) -> None:
     from ldsvm.experiment.load import ConfigError
 
+    if marks := {"?", "#", "%"} & set(str(runs)):
+        raise ConfigError(f"paths.runs is {runs}; allowed: a path without {marks.pop()}, as in database addresses.")
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -168,4 +171,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # before anything had begun
+        sys.exit(_complain("stopped.", 130))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +19,7 @@ START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also cr
 
 def configure(runs: Path) -> None:
     """Set Prefect's environment; what the user has set stays, and with a PREFECT_API_URL all of it."""
+    os.environ.setdefault("MPLCONFIGDIR", str(runs / "matplotlib"))  # else it writes to the user's home
     if os.environ.get("PREFECT_API_URL"):
         return
     settings = {
@@ -57,13 +60,27 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
     file = runs / "logs" / "prefect-server.log"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        # Its own session, so that a Ctrl-C meant for us does not end it before the runs are marked.
+        server = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
     os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
     try:
         yield lambda: _wait(server, port, file)
     finally:
         del os.environ["PREFECT_API_URL"]
         _stop(server)
+
+
+def _end_with_parent() -> None:
+    """In the server's process: let the kernel end it when its parent dies, however that happens (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:

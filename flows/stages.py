@@ -12,6 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from flows.progress import say, working
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.load import ConfigError
 from ldsvm.experiment.record import percent, run_method, standing
 from ldsvm.experiment.results import MethodFailed
 from ldsvm.experiment.tracking import Tracker
@@ -74,6 +75,8 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
 
     A method that fails does not stop the others; MethodFailed is raised at the end, when the report is there.
     """
+    if not names:
+        raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
     tracker = Tracker(config.paths.runs, config.name)
     if swept := tracker.sweep():
         say(f"{swept} runs of a process that died are now marked KILLED")

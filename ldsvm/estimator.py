@@ -98,7 +98,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     warm_start : bool, default=False
         Continue from the previous fit's basis, weights and machines when the data has the same features and classes.
     n_jobs : int or None, default=None
-        Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS).
+        Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
+        forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
     random_state : int, RandomState or None, default=None
         Centres, random start, validation split. The same seed gives the same bits on one machine.
     verbose : int, default=0
@@ -251,16 +252,24 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         -------
         self
         """
-        self._check_parameters()
-        with threads.limit(self.n_jobs):
-            return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
+        self._validate_params()
+        learned = ("n_features_in_", "feature_names_in_")
+        seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
+        try:
+            with threads.limit(self.n_jobs):
+                return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
+        except BaseException:  # also an interrupt: the estimator stays as the last complete fit left it
+            for name in learned:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(seen)
+            raise
 
     def decision_function(self, X: Any) -> Array:
         """Scores, largest wins: (N, K), or (N,) for two classes with positive meaning ``classes_[1]``.
 
         One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "map_")
         X = check_X(self, X, sparse=self._sparse, reset=False)
         with threads.limit(self.n_jobs):
             return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
@@ -272,7 +281,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def transform(self, X: Any) -> Array:
         """Latent coordinates F(X) (N, L), in the precision of X."""
-        check_is_fitted(self)
+        check_is_fitted(self, "map_")
         X = check_X(self, X, sparse=self._sparse, reset=False)
         with threads.limit(self.n_jobs):
             F: Array = self.map_(X)
@@ -288,9 +297,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _check_parameters(self) -> None:
+    def _validate_params(self) -> None:
         """Each parameter by itself, then what scikit-learn's declarations cannot say."""
-        self._validate_params()
+        super()._validate_params()
         for name in ("n_components", "n_basis"):
             if isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a truth value.")

@@ -47,7 +47,7 @@ def fit_path(
     if not models:
         raise ValueError("C_values is empty; give at least one positive number.")
     for model in models:
-        model._check_parameters()
+        model._validate_params()
     with threads.limit(estimator.n_jobs):
         first = clone(estimator)
         prepared = first._prepare(X, y, sample_weight, eval_set)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import train_test_split
 
 from ldsvm import LDSVMClassifier, fit_path
@@ -204,3 +204,18 @@ def test_the_array_start_is_cut_with_the_rows(digits: Any) -> None:
     assert gap(zero, removed, X) == 0.0
     with_early = small(init=Z, early_stopping=True, n_iter_no_change=2).fit(X, y)
     assert with_early.history_[0]["valid_error"] is not None
+
+
+def test_a_failed_fit_leaves_the_estimator_as_it_was() -> None:
+    # first nothing fitted, then the last complete fit, whatever the failing data looked like
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = LDSVMClassifier(n_basis=10, random_state=0)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(X, np.zeros(40))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    before = model.fit(X, y).decision_function(X)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(rng.normal(size=(40, 5)), np.zeros(40))
+    np.testing.assert_array_equal(model.decision_function(X), before)

@@ -37,6 +37,10 @@ _Loader.add_implicit_resolver(
 )
 
 
+# What PyYAML raises for impossible dates, numbers of thousands of digits and bottomless nesting is no YAMLError.
+NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
+
+
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
     """Return the checked experiment.
 
@@ -44,7 +48,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
     overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
     `root/conf/base.yaml`. Raises ConfigError with one sentence.
     """
-    file = next((p for p in (Path(path), root / path) if p.is_file()), None)
+    try:
+        file = next((p for p in (Path(path), root / path) if p.is_file()), None)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f'config: "{str(path)[:80]}" cannot be a file ({error}).') from None
     if file is None:
         raise ConfigError(f'config: no file "{path}"; allowed: a YAML file such as conf/digits.yaml.')
     tree = _merge(_read(root / "conf" / "base.yaml"), _read(file))
@@ -57,7 +64,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
     _check_names(config, path)
     for name, method in config.methods.items():
         _check_method(method, f"{path}: methods.{name}", config)
-    paths = {key: (root / value).resolve() for key, value in config.paths}
+    try:
+        paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
     return config.model_copy(update={"paths": config.paths.model_copy(update=paths)})
 
 
@@ -66,7 +76,7 @@ def _read(file: Path) -> dict[str, Any]:
         tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read as text ({error}).") from None
-    except yaml.YAMLError as error:
+    except NOT_YAML as error:
         raise ConfigError(f"{file}: not valid YAML ({' '.join(str(error).split())}).") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: holds {type(tree).__name__}; allowed: a mapping of keys to values.")
@@ -90,7 +100,7 @@ def _override(tree: dict[str, Any], text: str) -> None:
             raise ConfigError(f'command line: "{key}" goes below "{parent}", which is a single value.')
     try:
         tree[last] = yaml.load(value, Loader=_Loader)
-    except yaml.YAMLError:
+    except NOT_YAML:
         raise ConfigError(f'command line: {key} has value "{value}"; allowed: a YAML value.') from None
 
 
