@@ -22,8 +22,9 @@ FAR, NEAR = 2.0, 1.0  # first complementarity over the objective, for a rough gu
 SHORT, CENTRE = 0.1, 0.5  # a step below SHORT is a bad one; the next aims at CENTRE times the complementarity
 CORRECTORS, LONG = 3, 0.9  # centrality correctors at most per iteration, tried while the step is not long
 LEVEL = 1e-8  # |sum alpha y| over sum alpha at which a bound counts
-RESTART = 1e-6  # relative gap above which a stuck problem begins again
-PATIENCE = 12  # iterations in a row without progress in complementarity: rounding rules, stop
+# Iterations in a row without progress in complementarity after which to stop: near the optimum (a relative gap below
+# CLOSE) rounding rules, farther away progress can pause for long, and the problem begins again once.
+CLOSE, PATIENCE, STRUGGLE = 1e-6, 6, 30
 DAMPING = 0.995  # share of the longest step to the boundary that is taken
 # Rows of R: alpha, eta, s, xi · margin, right-hand sides of both complementarity equations · two directions, each with
 # the steps of alpha, s and xi
@@ -342,8 +343,9 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
         stalled = stalled + 1 if gap > 0.9 * previous else 0
         cautious = 0.0 < step < SHORT or gap > previous
         previous = gap
-        if stalled >= (PATIENCE if restarted else PATIENCE // 2):
-            if restarted or (balanced and gap <= RESTART * best):
+        close = balanced and gap <= CLOSE * best
+        if stalled >= (PATIENCE if close else STRUGGLE):
+            if restarted or close:
                 break
             # a guess that misled: begin again from the zero machine, once
             v[:], restarted, stalled, previous, step, move, trial = 0.0, True, 0, np.inf, 0.0, MOVE, TRIAL
