@@ -96,7 +96,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     g_solver : {"ipm", "libsvm", "liblinear"}, default="ipm"
         "ipm" is our exact interior-point method; the others are scikit-learn's, as references.
     warm_start : bool, default=False
-        Continue from the previous fit's basis, weights and machines when the data has the same features and classes.
+        Continue from the previous fit's basis, weights and machines when features, classes and the parameters that
+        choose basis and machines are the same.
     n_jobs : int or None, default=None
         Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
         forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
@@ -321,7 +322,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
         random_state = check_random_state(self.random_state)
         cores = threads.n_threads(self.n_jobs)
-        near = self._earlier(classes, X.shape[1])
+        near = self._earlier(classes)
         regression = family.prepare(X, weight, random_state, cores, near)
         L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)
         if near is not None:
@@ -369,7 +370,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self.classes_ = prepared.classes
         # As they were when fitted: a later set_params must not change what the machines mean.
         self._scheme, self._sparse = prepared.problem.scheme, self._family().sparse
-        self._n_features_fitted = self.n_features_in_
+        self._shape_fitted = self._shape_choices()
         self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
         self.n_basis_ = solution.mapping.n_basis
@@ -378,13 +379,17 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
 
-    def _earlier(self, classes: Any, D: int) -> Any:
+    def _earlier(self, classes: Any) -> Any:
         """The previous fit's map where warm_start can use it, else None."""
         if not (self.warm_start and hasattr(self, "map_")):
             return None
         L = self.n_components if self.n_components != "auto" else len(classes) - 1
         same = np.array_equal(classes, self.classes_) and self.n_components_ == L
-        return self.map_ if same and self._n_features_fitted == D else None
+        return self.map_ if same and self._shape_fitted == self._shape_choices() else None
+
+    def _shape_choices(self) -> list[Any]:
+        """What decides which basis and which machines there are: a warm start needs the same."""
+        return [self.n_features_in_, self.map, self.n_basis, self.centers, self.gamma, self.multi_class]
 
 
 @dataclass(frozen=True)

@@ -219,3 +219,17 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was() -> None:
     with pytest.raises(ValueError, match="one class"):
         model.fit(rng.normal(size=(40, 5)), np.zeros(40))
     np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"map": "linear"}, {"n_basis": 7}, {"centers": "random"}, {"gamma": 0.5}, {"multi_class": "ovo"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_warm_start_does_not_outlive_its_basis_or_machines(change: dict[str, Any]) -> None:
+    # other basis or machines: the same as a fit from nothing
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 4
+    model = LDSVMClassifier(n_basis=10, gamma=0.1, tol=0.1, warm_start=True, random_state=0).fit(X, y)
+    again = model.set_params(**change).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(again, clone(model).fit(X, y).decision_function(X))
