@@ -106,11 +106,11 @@ class Mnist:
 
 
 def mnist(seed: int = 0) -> Mnist:
-    from ldsvm.datasets import load, mnist10
+    from ldsvm.datasets import load, shuffled
 
     data = load("mnist", cache_dir=ROOT / "data" / "prepared")
     assert data.X_test is not None and data.y_test is not None
-    split = mnist10(data.y, data.y_test, seed=seed)
+    split = shuffled(len(data.y), train=10_000, validation=10_000, official=len(data.y_test), seed=seed)
     return Mnist(
         (data.X[split.train], data.y[split.train]),
         (data.X[split.validation], data.y[split.validation]),

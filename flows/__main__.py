@@ -26,11 +26,14 @@ NAMES = {
     "baselines": "only the methods to compare with, then the report",
     "report": "only the report, again, from the results that are there",
 }
+DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 EXAMPLES = """
 examples:
   python -m flows pipeline conf/digits.yaml
   python -m flows pipeline conf/digits.yaml seed=1 methods.ours.params.n_basis=50
   python -m flows search conf/experiments/mnist10.yaml 'methods.ours.search.C=[1, 10]'
+  python -m flows pipeline conf/own_table.yaml dataset.path=my.csv dataset.label=outcome
+  python -m flows data list
 
 CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
 Results, tracking store and logs go to the folder of the key paths.runs (runs/), prepared data to paths.cache.
@@ -39,8 +42,11 @@ exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one flow and return the exit code."""
-    asked = _parser().parse_args(arguments)
+    """Run one flow, or the command `data`, and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["data"]:
+        return _data(given[1:])
+    asked = _parser().parse_args(given)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
@@ -67,6 +73,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             logging.getLogger("flows").exception("the flow failed")
             where = f" (log: {log})"
         return _complain(f"{asked.name} failed: {sentence(error)}{where}", 1)
+
+
+def _data(arguments: Sequence[str]) -> int:
+    from flows import data
+    from ldsvm.experiment.load import ConfigError, cache_folder
+
+    overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
+    try:
+        folder = cache_folder(overrides, root=ROOT)
+    except ConfigError as error:
+        return _complain(str(error), 2)
+    return data.main([text for text in arguments if text not in overrides], cache_dir=folder)
 
 
 def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
@@ -119,9 +137,8 @@ def _show(config: Config, experiment_id: str) -> None:
     console = Console(highlight=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     for problem in config.problems:
-        if found := list(collect(config, problem).values()):
-            rows = tables.main_rows(found)
-            console.print(tables.terminal(f"{problem.name}, test set", tables.MAIN, rows))
+        if found := collect(config, problem):
+            console.print(tables.terminal(f"{problem.name}, test set", *tables.main(found)))
     for name, what in (
         ("report", config.results / REPORT),
         ("MLflow UI", f"make -C {ROOT} ui RUNS={config.paths.runs}"),
@@ -157,7 +174,7 @@ def _complain(text: str, code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:10s} {what}" for name, what in NAMES.items())
+    names = "\n".join(f"  {name:10s} {what}" for name, what in {**NAMES, "data": DATA}.items())
     parser = argparse.ArgumentParser(
         prog="python -m flows",
         description=f"Run an experiment that a YAML file describes.\n\nnames:\n{names}",

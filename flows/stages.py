@@ -10,10 +10,12 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from flows.progress import say, working
+from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.load import ConfigError
-from ldsvm.experiment.record import percent, run_method, standing
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.record import percent, run_method, standing, track_data
 from ldsvm.experiment.results import MethodFailed
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.experiment.trial import Trial
@@ -25,39 +27,56 @@ from ldsvm.report.publish import collect, failures, place, publish
 def prepare_data(config: Config) -> str:
     """Prepare the arrays of an experiment and return the path of the facts about them."""
     with working(f"prepare {config.dataset.name}") as news:
-        prepared = preparation.prepare(config)
+        splits = preparation.prepare(config, lambda done: news(f"split {done} of {config.split.repeats}"))
         config.results.mkdir(parents=True, exist_ok=True)
         file = config.results / "prepared.json"
-        preparation.save(prepared, file)
-        news(", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items()) + f", digest {prepared.digest}")
+        preparation.save(splits, file)
+        news(_sizes(splits))
+    for sentence in [*sentences(splits[0].summary), *splits[0].features]:
+        say(f"  {sentence}")
+    for remark in dict.fromkeys(remark for one in splits for remark in one.notes):
+        say(f"  note: {remark}")
     return str(file)
+
+
+def _sizes(splits: Sequence[Prepared]) -> str:
+    first = splits[0]
+    sizes = ", ".join(f"{part} {n:,}" for part, n in first.sizes.items())
+    return f"{sizes}, digest {first.digest}" + (f", {len(splits)} splits" if len(splits) > 1 else "")
 
 
 @task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
 def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str, parent: str) -> str:
     """Let one method compete and return the folder of its result; raise MethodFailed when it has none to show."""
     with working(f"{problem.name} · {name}") as news:
-        standings = ["first trials"]
+        standings, where = ["first trials"], [""]
 
         def on_trials(done: list[Trial], total: int) -> None:
             good = [t.valid_error for t in done if t.valid_error is not None]
             best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
-            standings[0] = f"trials {len(done)}/{total}, {best}"
+            standings[0] = f"{where[0]}trials {len(done)}/{total}, {best}"
             news(standings[0])
+
+        def on_split(i: int) -> None:
+            if config.split.repeats > 1:
+                where[0] = f"split {i} of {config.split.repeats}, "
 
         def on_step(row: dict[str, Any]) -> None:
             point = f"C={row['C']:g} " if "C" in row else ""
             news(f"{standings[0]}; {point}iteration {row['iteration']}, validation {percent(row['valid_error'])}")
 
         folder = place(config, problem, name)
-        data = preparation.read(Path(facts))
-        result = run_method(
-            config, data, problem, name, folder=folder, parent=parent, on_trials=on_trials, on_step=on_step
-        )
-        error = percent(result.score.error) if result.score else ""
-        news(f"failed: {result.failure}" if result.failure else f"trials {len(result.trials)}, test error {error}")
-    if result.failure:
-        raise MethodFailed(f"{name} on {problem.name}: {result.failure}")
+        splits = preparation.read(Path(facts))
+        outcome = run_method(
+            config, splits, problem, name,
+            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split,
+        )  # fmt: skip
+        count = sum(len(result.trials) for result in outcome.results)
+        mean = "mean " if len(splits) > 1 else ""
+        end = f"trials {count}, {mean}test error {percent(outcome.error)}" if outcome.judged else ""
+        news(f"failed: {outcome.failure}" if outcome.failure else end)
+    if outcome.failure:
+        raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
     return str(folder)
 
 
@@ -81,16 +100,18 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     if swept := tracker.sweep():
         say(f"{swept} runs of a process that died are now marked KILLED")
     runs = {}
+    splits = preparation.read(Path(facts))
     for problem in config.problems:
         with tracker.run(problem.name, kind="problem") as run:
+            track_data(run, splits, problem.name)
             for name in names:
                 state = compare_method(config, facts, problem, name, run.id, return_state=True)
                 outcome = state.result(raise_on_failure=False)
                 if isinstance(outcome, BaseException) and not isinstance(outcome, MethodFailed):
                     raise outcome
-            found = [r for r in collect(config, problem).values() if r.method in names]
+            found = [outcome for outcome in collect(config, problem) if outcome.method in names]
             run.describe(name=f"{problem.name} · {standing(found)}", note=note(problem, found))
-            run.failure = "; ".join(f"{r.method}: {r.failure}" for r in found if r.failure) or None
+            run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure) or None
             runs[problem.name] = run.id
     page = write_report(config, facts, runs)
     if failed := failures(config):

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from ldsvm.datasets.dataset import DataError, Dataset
+from ldsvm.datasets.dataset import DataError, Dataset, Rows
 from ldsvm.datasets.labels import relabel
 from ldsvm.datasets.loading import load
-from ldsvm.datasets.splits import Split, balanced, mnist10, stratified
+from ldsvm.datasets.splits import Split, balanced, grouped, ordered, shuffled, stratified
 
-__all__ = ["DataError", "Dataset", "Split", "balanced", "load", "mnist10", "relabel", "stratified"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Rows",
+    "Split",
+    "balanced",
+    "grouped",
+    "load",
+    "ordered",
+    "relabel",
+    "shuffled",
+    "stratified",
+]

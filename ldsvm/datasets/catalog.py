@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -25,17 +26,30 @@ class File:
     sha256: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One data set of the catalogue; ``sources`` maps a kind of source to its sentence, in the order to try them."""
+    """One data set of the catalogue.
+
+    ``sources`` maps a kind of source to its sentence, in the order to try them. ``sha256`` is that of the content, ""
+    for generated data, whose content depends on options. ``rows`` and ``test_rows`` (0: no official test set) count
+    samples; ``features`` is None for texts; ``size`` counts the bytes of the raw data, uncompressed. ``folder`` is
+    the data set's own folder in the user's ``data_home``, and ``files`` are the raw files that have checksums of
+    their own.
+    """
 
     name: str
     title: str
     licence: str
     citation: str
-    sha256: str
     sources: Mapping[str, str]
-    files: tuple[File, ...]
+    rows: int
+    test_rows: int = 0
+    features: int | None
+    classes: int
+    size: int
+    sha256: str = ""
+    folder: str = ""
+    files: tuple[File, ...] = ()
 
 
 def optional(module: str) -> ModuleType:
@@ -50,6 +64,19 @@ def optional(module: str) -> ModuleType:
         ) from error
 
 
+def one_of(wrong: object, allowed: Iterable[str]) -> str:
+    """Return the end of a sentence about a wrong name: the valid ones, and the nearest of them where one is near.
+
+    Examples
+    --------
+    >>> one_of("minst", ["digits", "mnist"])
+    'use one of digits, mnist (did you mean mnist?).'
+    """
+    names = list(allowed)
+    near = get_close_matches(str(wrong), names, n=1)
+    return f"use one of {', '.join(names)}{f' (did you mean {near[0]}?)' if near else ''}."
+
+
 @cache
 def catalogue() -> Mapping[str, Entry]:
     """Return every entry by name.
@@ -57,7 +84,7 @@ def catalogue() -> Mapping[str, Entry]:
     Examples
     --------
     >>> sorted(catalogue())
-    ['digits', 'mnist']
+    ['digits', 'mnist', 'newsgroups', 'spirals']
     """
     yaml = optional("yaml")
     path = next((place for place in PLACES if place.is_file()), None)
@@ -67,5 +94,5 @@ def catalogue() -> Mapping[str, Entry]:
 
 
 def _entry(name: str, fields: dict[str, Any]) -> Entry:
-    files = tuple(File(**{**file, "shape": tuple(file["shape"])}) for file in fields["files"])
+    files = tuple(File(**{**file, "shape": tuple(file["shape"])}) for file in fields.get("files", ()))
     return Entry(**{**fields, "name": name, "files": files})

@@ -1,14 +1,15 @@
-"""What every source hands over: raw integers while reading, a ``Dataset`` for everyone else."""
+"""What every source hands over: rows as they are stored, and a ``Dataset`` for everyone else."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from ldsvm.datasets.catalog import Entry
@@ -28,50 +29,129 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
-    """Pixels and labels as the source stores them, before scaling.
+class Rows:
+    """Samples: inputs, labels, and what splits by group or by time need.
 
-    X (N, D) and X_test (M, D) are uint8, y (N,) and y_test (M,) are uint8; the test pair is None for a source
-    without an official test set.
+    X is one of three: dense (N, D) uint8 or float32, NaN where a value is missing; sparse, an (N, D) float32 CSR
+    matrix; or text, (N,) str in an object array. y (N,) are whole numbers, or str in an object array; a missing
+    label is None. ``columns`` are the D names of the inputs, or None. ``groups`` (N,) and ``times`` (N,), numbers,
+    dates or str, are None where the source has none.
     """
 
-    X: NDArray[np.uint8]
-    y: NDArray[np.uint8]
-    X_test: NDArray[np.uint8] | None
-    y_test: NDArray[np.uint8] | None
+    X: Any = field(repr=False)
+    y: NDArray[Any] = field(repr=False)
+    columns: tuple[str, ...] | None = None
+    groups: NDArray[Any] | None = field(default=None, repr=False)
+    times: NDArray[Any] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def kind(self) -> str:
+        """What X is: ``dense``, ``sparse`` or ``text``."""
+        if hasattr(self.X, "indptr"):
+            return "sparse"
+        return "dense" if self.X.ndim == 2 else "text"
+
+    @property
+    def n_features(self) -> int | None:
+        """D, or None for texts, which have no columns before a vocabulary is chosen."""
+        return None if self.kind == "text" else int(self.X.shape[1])
+
+    def take(self, rows: ArrayLike) -> Rows:
+        """Return the rows of these numbers (n,), or where a mask (N,) is true."""
+        which = np.asarray(rows)
+        found = {name: getattr(self, name) for name in ("X", "y", "groups", "times")}
+        parts: dict[str, Any] = {name: part[which] for name, part in found.items() if part is not None}
+        return replace(self, **parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """The content of a source before scaling; ``test`` is its official test set, or None."""
+
+    train: Rows
+    test: Rows | None
     source: str
 
     def sha256(self) -> str:
-        """SHA-256 of the content: for each array a line ``name dtype shape``, then its bytes in C order."""
+        """SHA-256 of the content: for each array a line ``name dtype shape``, then its bytes, see data/README.md."""
         digest = hashlib.sha256()
-        for name in ("X", "y", "X_test", "y_test"):
-            array = getattr(self, name)
-            if array is not None:
+        for rows, ending in ((self.train, ""), (self.test, "_test")):
+            for name, array in () if rows is None else _arrays(rows):
                 # The line keeps the same bytes cut differently (other rows, another test size) from looking equal.
-                digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-                digest.update(np.ascontiguousarray(array).data)
+                kind, blocks = _bytes(array)
+                digest.update(f"{name}{ending} {kind} {array.shape}\n".encode())
+                for block in blocks:
+                    digest.update(block)
         return digest.hexdigest()
+
+
+def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
+    if rows.kind == "sparse":
+        yield "X.data", rows.X.data
+        # SciPy chooses 32 or 64 bits by size and history; the content is the same.
+        yield from (("X." + name, getattr(rows.X, name).astype(np.int64)) for name in ("indices", "indptr"))
+        yield "X.shape", np.array(rows.X.shape, dtype=np.int64)
+    else:
+        yield "X", rows.X
+    yield "y", rows.y
+    for name in ("groups", "times"):
+        if getattr(rows, name) is not None:
+            yield name, getattr(rows, name)
+    if rows.columns is not None:
+        yield "columns", np.array(rows.columns, dtype=object)
+
+
+def _bytes(array: NDArray[Any]) -> tuple[str, list[Any]]:
+    """Return the name of an array's type and its bytes; texts are their lengths (-1: missing), then UTF-8."""
+    if array.dtype.kind in "biufM":
+        return str(array.dtype), [np.ascontiguousarray(array).view(f"V{array.itemsize}").data]
+    coded = [None if text is None else str(text).encode("utf-8", "surrogatepass") for text in array.tolist()]
+    lengths = np.fromiter((-1 if text is None else len(text) for text in coded), dtype="<i8", count=len(coded))
+    return "text", [lengths.data, b"".join(text for text in coded if text is not None)]
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set ready for training, with the facts needed to cite it and to prove which bytes were used.
+    """A data set ready for splitting, with the facts needed to cite it and to prove which bytes were used.
 
-    X is (N, D) float32 and y (N,) int64; X_test (M, D) and y_test (M,) are the official test set, or None where
-    the source has none. ``image_shape`` is (rows, columns) with rows * columns = D, or None when the features
-    are no image. ``source`` is a sentence for people, ``sha256`` the digest of the unscaled content.
+    ``train`` are the rows to split, ``test`` the official test set, or None where the source has none; dense and
+    sparse inputs are float32, texts are str. ``image_shape`` is (rows, columns) with rows * columns = D, or None when
+    the inputs are no image. ``source`` is a sentence for people, ``sha256`` the digest of the unscaled content.
+    ``notes`` are sentences about what was found while reading.
     """
 
     name: str
-    X: NDArray[np.float32] = field(repr=False)
-    y: NDArray[np.int64] = field(repr=False)
-    X_test: NDArray[np.float32] | None = field(repr=False)
-    y_test: NDArray[np.int64] | None = field(repr=False)
+    train: Rows
+    test: Rows | None
     image_shape: tuple[int, int] | None
     source: str
     sha256: str
     licence: str
     citation: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def X(self) -> Any:
+        """Inputs (N, D), or (N,) texts."""
+        return self.train.X
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Labels (N,): int64 or str."""
+        return self.train.y
+
+    @property
+    def X_test(self) -> Any:
+        """Inputs of the official test set (M, D), or (M,) texts; None where there is none."""
+        return None if self.test is None else self.test.X
+
+    @property
+    def y_test(self) -> NDArray[Any] | None:
+        """Labels of the official test set (M,); None where there is none."""
+        return None if self.test is None else self.test.y
 
 
 def require(raw: Raw, entry: Entry) -> Raw:
@@ -82,24 +162,21 @@ def require(raw: Raw, entry: Entry) -> Raw:
     return raw
 
 
-def finish(raw: Raw, entry: Entry, *, full_scale: int, image_shape: tuple[int, int]) -> Dataset:
-    """Scale pixels from 0…full_scale to [0, 1] and attach what the catalogue knows."""
+def finish(
+    raw: Raw, entry: Entry, *, full_scale: int | None = None, image_shape: tuple[int, int] | None = None
+) -> Dataset:
+    """Scale pixels from 0…full_scale to [0, 1], where there are any, and attach what the catalogue knows."""
 
-    def scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def finished(rows: Rows) -> Rows:
+        y = rows.y.astype(np.int64) if rows.y.dtype.kind in "biu" else rows.y
         # Without the dtype, some NumPy promotions would pass through float64 and double the memory.
-        return np.divide(pixels, full_scale, dtype=np.float32)
+        X = rows.X if full_scale is None else np.divide(rows.X, full_scale, dtype=np.float32)
+        return replace(rows, X=X, y=y)
 
-    def labels(y: NDArray[np.uint8]) -> NDArray[np.int64]:
-        return y.astype(np.int64)
-
-    test: dict[str, Any] = {"X_test": None, "y_test": None}
-    if raw.X_test is not None and raw.y_test is not None:
-        test = {"X_test": scaled(raw.X_test), "y_test": labels(raw.y_test)}
     return Dataset(
         name=entry.name,
-        X=scaled(raw.X),
-        y=labels(raw.y),
-        **test,
+        train=finished(raw.train),
+        test=None if raw.test is None else finished(raw.test),
         image_shape=image_shape,
         source=raw.source,
         sha256=entry.sha256,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
 import numpy as np
 
+from ldsvm.datasets import local
 from ldsvm.datasets.catalog import Entry
-from ldsvm.datasets.dataset import Dataset, Places, Raw, finish, require
+from ldsvm.datasets.dataset import Dataset, Places, Raw, Rows, finish, require
 
 
 def load(entry: Entry, _places: Places) -> Dataset:
@@ -16,11 +21,12 @@ def load(entry: Entry, _places: Places) -> Dataset:
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
-    raw = Raw(
-        X=bunch.data.astype(np.uint8),
-        y=bunch.target.astype(np.uint8),
-        X_test=None,
-        y_test=None,
-        source=entry.sources["scikit-learn"],
-    )
+    rows = Rows(bunch.data.astype(np.uint8), bunch.target.astype(np.uint8))
+    raw = Raw(rows, None, entry.sources["installed"])
     return finish(require(raw, entry), entry, full_scale=16, image_shape=(8, 8))
+
+
+def items(entry: Entry, places: Places) -> list[local.Item]:
+    """Return the file that is installed with scikit-learn."""
+    path = Path(str(files("sklearn.datasets.data") / f"{entry.files[0].name}.gz"))
+    return [local.Item(entry.files[0].name, path, partial(load, entry, places))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -29,6 +30,26 @@ def read(path: Path, expected: File) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8, offset=_header_size(expected.shape)).reshape(expected.shape)
 
 
+def read_any(path: Path) -> NDArray[np.uint8]:
+    """Read one IDX file of unsigned bytes, plain or (by its name) gzipped, into an array of the shape it promises.
+
+    Raises `DataError` for an unreadable file, another header, and a length that is not the promised one.
+    """
+    data = _uncompressed(path)
+    sizes = _sizes(path, data)
+    _check_header(path, data, sizes)
+    return np.frombuffer(data, np.uint8, offset=_header_size(sizes)).reshape(sizes)
+
+
+def shape(path: Path) -> tuple[int, ...]:
+    """Return the shape that the header of an IDX file promises, without reading the rest; raise as `read_any`."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            return _sizes(path, stream.read(_header_size((0,) * 255)))  # the longest header there can be
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+
+
 def to_bytes(array: NDArray[np.uint8]) -> bytes:
     """Return the IDX file that stores ``array``: what `read` reads, and what the catalogue's checksums are of."""
     return _header(array.shape) + array.tobytes()
@@ -49,7 +70,23 @@ def _uncompressed(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:  # a cut gzip file is an EOFError, a damaged one the others
-        raise DataError(f"{path}: cannot be read, is truncated, or is no gzip file ({error}).") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: cannot be read, is truncated, or is no gzip file ({error}).")
+
+
+def _sizes(path: Path, data: bytes) -> tuple[int, ...]:
+    """Return the sizes that a header promises."""
+    if len(data) < 4 or data[:3] != _header(())[:3] or not data[3]:
+        raise DataError(
+            f"{path}: starts with bytes {data[:4].hex(' ')}, but an IDX file of bytes with 00 00 08, its rank."
+        )
+    start = _header_size((0,) * data[3])
+    if len(data) < start:
+        raise DataError(f"{path}: is truncated inside its header, {len(data)} of {start} bytes.")
+    return struct.unpack(f">{data[3]}I", data[4:start])
 
 
 def _header(shape: tuple[int, ...]) -> bytes:
@@ -72,7 +109,7 @@ def _check_header(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
     sizes = struct.unpack(f">{len(shape)}I", data[4:start])
     if sizes != shape:
         raise DataError(f"{path}: the header says sizes {sizes}, but this file must have {shape}.")
-    promised = start + int(np.prod(shape))
+    promised = start + math.prod(shape)
     if len(data) != promised:
         fault = "is truncated" if len(data) < promised else "is too long"
         raise DataError(f"{path}: {fault}, {len(data):,} bytes where the header promises {promised:,}.")

@@ -1,6 +1,8 @@
-"""Other readings of digit labels."""
+"""Other readings of labels."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,20 +12,21 @@ from ldsvm.datasets.dataset import DataError
 HOW = ("original", "parity")
 
 
-def relabel(y: ArrayLike, how: str) -> NDArray[np.int64]:
-    """Return the digit labels y (N,) unchanged (``original``) or as 0 for even and 1 for odd (``parity``).
+def relabel(y: ArrayLike, how: str) -> NDArray[Any]:
+    """Return the labels y (N,) unchanged (``original``), or digits as 0 for even and 1 for odd (``parity``).
 
-    Raises `DataError` for another ``how`` and for labels that are not integers.
+    Raises `DataError` for another ``how`` and for the parity of labels that are not whole numbers.
 
     Examples
     --------
     >>> relabel([3, 8, 5, 0], "parity").tolist()
     [1, 0, 1, 0]
     """
-    digits = np.asarray(y)
+    labels = np.asarray(y)
     if how not in HOW:
         raise DataError(f"how={how!r} is no labelling: use one of {', '.join(HOW)}.")
-    if digits.ndim != 1 or not np.issubdtype(digits.dtype, np.integer):
-        raise DataError(f"y has shape {digits.shape} and dtype {digits.dtype}, but must be one row of integers.")
-    digits = digits.astype(np.int64)
-    return digits % 2 if how == "parity" else digits
+    if how == "original":
+        return labels
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise DataError(f"labels have shape {labels.shape} and dtype {labels.dtype}; parity needs whole numbers.")
+    return labels.astype(np.int64) % 2

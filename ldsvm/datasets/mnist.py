@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.datasets import cache, idx
+from ldsvm.datasets import cache, idx, local
 from ldsvm.datasets.catalog import Entry, File
-from ldsvm.datasets.dataset import DataError, Dataset, Places, Raw, finish, require
+from ldsvm.datasets.dataset import DataError, Dataset, Places, Raw, Rows, finish, require
 
 # X, y, X_test, y_test, each in the shape its file has; the catalogue lists the files in this order.
 Arrays = list[NDArray[np.uint8]]
@@ -21,8 +22,8 @@ def load(entry: Entry, places: Places) -> Dataset:
     Raises `DataError` when no source has the data, when a raw file is not the one of the catalogue, and when the
     prepared file cannot be written or would lie beside the raw ones.
     """
-    _keep_apart(places)
-    prepared = places.cache_dir / f"{entry.name}.parquet"
+    local.keep_apart(entry, places)
+    prepared = local.prepared(entry, places)
     raw = cache.read(prepared, entry.sha256)
     if raw is None:
         raw = require(_read(entry, places), entry)
@@ -31,29 +32,30 @@ def load(entry: Entry, places: Places) -> Dataset:
     return finish(raw, entry, full_scale=255, image_shape=(rows, columns))
 
 
+def items(entry: Entry, places: Places) -> list[local.Item]:
+    """Return the four raw files, each there or not."""
+    found = [(file, _find(entry, file, places)) for file in entry.files]
+    return [local.Item(file.name, path, partial(idx.read, path or Path(file.name), file)) for file, path in found]
+
+
 def _read(entry: Entry, places: Places) -> Raw:
     readers = {"files": _from_files, "openml": _from_openml}
     for kind, sentence in entry.sources.items():
         arrays = readers[kind](entry, places)
         if arrays is not None:
             X, y, X_test, y_test = arrays
-            return Raw(X.reshape(len(X), -1), y, X_test.reshape(len(X_test), -1), y_test, sentence)
+            return Raw(Rows(X.reshape(len(X), -1), y), Rows(X_test.reshape(len(X_test), -1), y_test), sentence)
     raise DataError(f"{_missing(entry, places)}, or allow the download.")
 
 
 def _from_files(entry: Entry, places: Places) -> Arrays | None:
-    paths = [_find(file, places) for file in entry.files]
+    paths = [_find(entry, file, places) for file in entry.files]
     found = [idx.read(path, file) for path, file in zip(paths, entry.files, strict=True) if path is not None]
     return found if len(found) == len(entry.files) else None
 
 
-def _find(file: File, places: Places) -> Path | None:
-    candidates = (folder / (file.name + ending) for folder in _folders(places) for ending in ("", ".gz"))
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _folders(places: Places) -> tuple[Path, ...]:
-    return () if places.data_home is None else (places.data_home, places.data_home / "mnist")
+def _find(entry: Entry, file: File, places: Places) -> Path | None:
+    return local.find(entry, places, file.name, f"{file.name}.gz")
 
 
 def _from_openml(entry: Entry, places: Places) -> Arrays | None:
@@ -83,14 +85,6 @@ def _as_files(entry: Entry, X: NDArray[np.uint8], y: NDArray[np.uint8]) -> Array
 
 
 def _missing(entry: Entry, places: Places) -> str:
-    file = next(file for file in entry.files if _find(file, places) is None)
-    where = places.data_home or Path("$LDSVM_DATA_HOME")
-    return (
-        f"{entry.name}: {file.name} is missing: put it, plain or as .gz, with sha256 {file.sha256} of the "
-        f"uncompressed bytes, into {where / 'mnist'}"
-    )
-
-
-def _keep_apart(places: Places) -> None:
-    if places.cache_dir.resolve() in [folder.resolve() for folder in _folders(places)]:
-        raise DataError(f"cache_dir={str(places.cache_dir)!r} holds raw files: choose a folder of its own.")
+    file = next(file for file in entry.files if _find(entry, file, places) is None)
+    how = f"plain or as .gz, with sha256 {file.sha256} of the uncompressed bytes"
+    return local.missing(entry, places, file.name, how)

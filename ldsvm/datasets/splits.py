@@ -1,31 +1,41 @@
-"""Which rows train, validate and test: drawn once from a seed, the same on every machine."""
+"""Which rows train, validate and test: drawn once from a seed, the same on every machine.
+
+All kinds share one interface. A size is a count (int) or a fraction of the rows (float), all of one kind but for
+zeros; fractions that add up to 1 use every row, and rows that no part takes are left out. ``official`` is the number
+of rows of the official test set: it is then the test set, whole, and ``test`` must be 0.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldsvm.datasets.cache import _replacing
 from ldsvm.datasets.dataset import DataError
 
 Indices = NDArray[np.int64]
+ORDERS = 32  # how many orders of the groups `grouped` compares
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """Sorted, disjoint int64 row numbers; each array is (n,) for its own n.
 
-    ``train`` and ``validation`` index the rows of ``Dataset.X``. ``test`` indexes the rows of ``Dataset.X_test``
-    if ``official_test`` is true, and of ``Dataset.X`` otherwise.
+    ``train`` and ``validation`` index the rows of ``Dataset.train``. ``test`` indexes the rows of ``Dataset.test``
+    if ``official_test`` is true, and of ``Dataset.train`` otherwise.
 
     Raises `DataError` for indices that are not sorted int64, that repeat, or that two parts share.
 
     Examples
     --------
-    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
-    >>> split = stratified(y, train=0.5, validation=0.25, test=0.25, seed=0)
+    >>> split = stratified([0, 0, 0, 0, 1, 1, 1, 1], train=0.5, validation=0.25, test=0.25, seed=0)
     >>> [len(rows) for rows in (split.train, split.validation, split.test)]
     [4, 2, 2]
     """
@@ -55,113 +65,275 @@ class Split:
             sha.update(rows.astype("<i8").tobytes())
         return sha.hexdigest()[:16]
 
+    def save(self, path: Path) -> None:
+        """Write the split as .npz, complete or not at all; raise `DataError` when that is impossible."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("train", "validation", "test")}
+        try:
+            with _replacing(path) as temporary, temporary.open("wb") as file:
+                np.savez(file, **arrays, official_test=self.official_test, digest=self.digest())
+        except OSError as error:
+            raise DataError(f"{path}: the split cannot be written ({error}).") from error
 
-def stratified(y: ArrayLike, *, train: float, validation: float, test: float, seed: int) -> Split:
+    @classmethod
+    def load(cls, path: Path) -> Split:
+        """Return what `save` wrote; raise `DataError` for a file that is missing, damaged or no split."""
+        try:
+            # Opened here, since NumPy leaves the file of a damaged archive open.
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                split = cls(file["train"], file["validation"], file["test"], bool(file["official_test"]))
+                sound = split.digest() == str(file["digest"])
+        except Exception as error:  # a damaged archive fails as zip, as zlib, as header, as shape or for memory
+            reason = " ".join(str(error).split())
+            raise DataError(f"{path}: no split can be read from it ({reason}); draw the split again.") from error
+        if not sound:
+            raise DataError(f"{path}: the row numbers do not have the digest of the file; draw the split again.")
+        return split
+
+
+def stratified(
+    y: ArrayLike, *, train: float, validation: float, test: float = 0, official: int = 0, seed: int
+) -> Split:
     """Split the rows of y (N,) so that every part has the classes in the proportions of the whole.
 
-    Each size is a count (int) or a fraction of N (float), all three of one kind but for zeros; fractions that add
-    up to 1 use every row. The count of a class in a part is its exact share to within two rows. Raises
-    `DataError` for mixed or impossible sizes.
+    The count of a class in a part is its exact share to within two rows. Raises `DataError` for mixed or impossible
+    sizes and for missing labels.
     """
-    labels = _labels("y", y)
-    cuts = _cuts(len(labels), {"train": train, "validation": validation, "test": test})
-    keys = _keys(len(labels), seed)
+    labels = _column("y", y)
+    sizes = _sizes(len(labels), train, validation, test, official)
+    keys = _bits(seed).random_raw(len(labels))
     codes, counts, ranks = _ranks(labels, keys)
     # Sorted by rank over class size, any run of rows holds the classes in proportion; equal ranks fall at random.
-    order = np.lexsort((keys, (ranks + 0.5) / counts[codes]))
-    rows = [np.sort(part) for part in np.split(order, cuts)]
-    return Split(rows[0], rows[1], rows[2], official_test=False)
+    return _cut(np.lexsort((keys, (ranks + 0.5) / counts[codes])), np.cumsum(sizes), official)
 
 
-def mnist10(y: ArrayLike, y_test: ArrayLike, *, train: int = 10_000, validation: int = 10_000, seed: int) -> Split:
-    """Draw the ten-class protocol: training and validation rows at random from y (N,), all of y_test (M,) for testing.
+def shuffled(n: int, *, train: float, validation: float, test: float = 0, official: int = 0, seed: int) -> Split:
+    """Split n rows at random. Raises `DataError` for mixed or impossible sizes.
 
-    Raises `DataError` for sizes that are no positive counts or do not fit into N.
+    Examples
+    --------
+    >>> split = shuffled(1168, train=0.8, validation=0.2, official=777, seed=0)
+    >>> len(split.train), len(split.validation), len(split.test)
+    (934, 234, 777)
     """
-    n = len(_labels("y", y))
-    _count("train", train, n)
-    _count("validation", validation, n - train)
-    order = np.argsort(_keys(n, seed), kind="stable")
-    rows = np.sort(order[:train]), np.sort(order[train : train + validation])
-    return Split(*rows, np.arange(len(_labels("y_test", y_test)), dtype=np.int64), official_test=True)
+    if not _is_whole(n) or n < 1:
+        raise DataError(f"n={n!r} must be a whole number of at least 1.")
+    sizes = _sizes(n, train, validation, test, official)
+    return _cut(np.argsort(_bits(seed).random_raw(n), kind="stable"), np.cumsum(sizes), official)
 
 
-def balanced(digits: ArrayLike, digits_test: ArrayLike, *, train: int, validation: int = 10_000, seed: int) -> Split:
-    """Draw the odd/even protocol: equally many rows of every digit for training and for validation.
+def balanced(y: ArrayLike, *, train: float, validation: float, test: float = 0, official: int = 0, seed: int) -> Split:
+    """Draw equally many rows of every class of y (N,) for each part.
 
-    ``digits`` (N,) are the original labels, not their parity; all of ``digits_test`` (M,) is the test set. For one
-    seed and validation size the validation rows are the same at every training size, and a smaller training set
-    is part of a larger one, so a learning curve compares like with like. Raises `DataError` for sizes that do not
-    divide by the number of digits or exceed the rarest digit.
+    Fractions are of the largest balanced set, which holds every row of the rarest class. For one seed and equal
+    counts of test and validation rows, these rows are the same at every training size, and a smaller training set is
+    part of a larger one, so a learning curve compares like with like. Raises `DataError` for counts that do not
+    divide by the number of classes or exceed the rarest class.
     """
-    labels = _labels("digits", digits)
-    _, counts, ranks = _ranks(labels, _keys(len(labels), seed))
-    held, used = (_per_class(*size, len(counts)) for size in (("validation", validation), ("train", train)))
-    if held + used > counts.min():
-        raise DataError(
-            f"train={train} and validation={validation} take {held + used} rows of every digit, but only "
-            f"{counts.min()} are available of {np.unique(labels)[counts.argmin()]}."
-        )
-    rows = np.flatnonzero((ranks >= held) & (ranks < held + used)), np.flatnonzero(ranks < held)
-    return Split(*rows, np.arange(len(_labels("digits_test", digits_test)), dtype=np.int64), official_test=True)
+    labels = _column("y", y)
+    _, counts, ranks = _ranks(labels, _bits(seed).random_raw(len(labels)))
+    used, held, kept = _sizes(int(counts.min()), train, validation, test, official, classes=len(counts))
+    # Each part takes its own run of ranks; training comes last, so that it alone grows with its size.
+    part = np.searchsorted([kept, kept + held, kept + held + used], ranks, side="right")
+    rows = [np.flatnonzero(part == place) for place in (2, 1, 0)]
+    return Split(rows[0], rows[1], np.arange(official) if official else rows[2], official_test=official > 0)
 
 
-def _keys(n: int, seed: int) -> NDArray[np.uint64]:
-    """Return one random number per row; sorting by it shuffles."""
+def grouped(
+    groups: ArrayLike,
+    *,
+    train: float,
+    validation: float,
+    test: float = 0,
+    official: int = 0,
+    seed: int,
+    y: ArrayLike | None = None,
+) -> Split:
+    """Split the rows of groups (N,) so that no group has rows in two parts.
+
+    Sizes are met as nearly as whole groups allow: of several random orders of the groups, each cut at the ends of
+    groups nearest to the sizes, the order that comes nearest is taken; given labels y (N,), nearest means the rows
+    of every class in every part. No part that has a size stays empty. Raises `DataError` for missing groups, fewer
+    groups than parts, and mixed or impossible sizes.
+
+    Examples
+    --------
+    >>> grouped(["a", "b", "a", "c"], train=0.5, validation=0.5, seed=0).validation.tolist()
+    [0, 2]
+    """
+    names = _column("groups", groups)
+    sizes = np.array(_sizes(len(names), train, validation, test, official))
+    codes, counts = _codes("groups", names)
+    parts = np.count_nonzero(sizes)
+    if len(counts) < parts:
+        raise DataError(f"groups has {len(counts)} distinct values, but {parts} parts need at least one group each.")
+    classes = np.zeros(len(names), dtype=np.int64) if y is None else _codes("y", _column("y", y))[0]
+    if len(classes) != len(names):
+        raise DataError(f"y has {len(classes)} rows, but groups has {len(names)}: both need one value per row.")
+    part = _whole_groups(codes, counts, classes, sizes, _bits(seed))
+    return _cut(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part, minlength=4)[:3]), official)
+
+
+def ordered(times: ArrayLike, *, train: float, validation: float, test: float = 0, official: int = 0) -> Split:
+    """Split the rows by times (N,): the oldest train, later ones validate, the latest of those used test.
+
+    times are numbers, dates, or ISO 8601 strings (without an offset: taken as UTC). Rows of equal time stay
+    together, in the earlier part, so that no row of a later part is as old as one of an earlier part; a part can
+    thus be larger than asked for, and the next one smaller. Raises `DataError` for missing times, text that is no
+    time, a part that would be empty, and mixed or impossible sizes.
+
+    Examples
+    --------
+    >>> ordered([2020, 2018, 2019, 2018], train=0.5, validation=0.25, test=0.25).train.tolist()
+    [1, 3]
+    """
+    moments = _moments(_column("times", times))
+    sizes = _sizes(len(moments), train, validation, test, official)
+    order = np.argsort(moments, kind="stable")
+    in_order = moments[order]
+    ends = np.searchsorted(in_order, in_order[np.cumsum(sizes) - 1], side="right")
+    for part, size, rows in zip(("validation", "test"), sizes[1:], np.diff(ends), strict=True):
+        if size and not rows:
+            raise DataError(f"{part} would be empty: rows of equal times stay together, and the part before has them.")
+    return _cut(order, ends, official)
+
+
+def told(noun: str, items: Sequence[Any] | NDArray[Any]) -> str:
+    """Return a list for a message: at most five of the items, then how many more.
+
+    Examples
+    --------
+    >>> told("row", [3, 17, 20, 21, 35, 40, 41]), told("column", ["age"])
+    ('rows 3, 17, 20, 21, 35 and 2 more', "column 'age'")
+    """
+    shown = ", ".join(repr(item.item() if isinstance(item, np.generic) else item) for item in items[:5])
+    more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
+    return f"{noun}{'s' * (len(items) != 1)} {shown}{more}"
+
+
+def absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where values (N,) are missing: None, NaN (not a number) or NaT (not a time)."""
+    if values.dtype.kind not in "fcmMO":
+        return np.zeros(len(values), dtype=bool)
+    unequal = np.not_equal(values, values).astype(bool)  # only NaN and NaT differ from themselves
+    nothing = np.array(None, dtype=object)
+    return unequal | np.equal(values, nothing).astype(bool) if values.dtype.kind == "O" else unequal
+
+
+def _bits(seed: int) -> np.random.PCG64:
+    """Return the source of one random number per row; sorting by them shuffles."""
     if not _is_whole(seed) or seed < 0:
         raise DataError(f"seed={seed!r} must be a whole number, zero or more.")
     # NumPy promises these raw bits for ever, but reserves the right to change what Generator.permutation does.
-    return np.random.PCG64(seed).random_raw(n)
+    return np.random.PCG64(seed)
 
 
-def _ranks(labels: NDArray[np.generic], keys: NDArray[np.uint64]) -> tuple[Indices, Indices, Indices]:
+def _cut(order: Indices, ends: NDArray[np.intp], official: int) -> Split:
+    train, validation, test, _ = (np.sort(part) for part in np.split(order, ends))
+    return Split(train, validation, np.arange(official) if official else test, official_test=official > 0)
+
+
+def _ranks(labels: NDArray[Any], keys: NDArray[np.uint64]) -> tuple[Indices, Indices, Indices]:
     """Return the class of each row (N,), the class sizes (K,), and each row's shuffled place in its class (N,)."""
-    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    codes, counts = _codes("y", labels)
     order = np.lexsort((keys, codes))
     ranks = np.empty(len(labels), dtype=np.int64)
     ranks[order] = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
     return codes, counts, ranks
 
 
-def _cuts(n: int, sizes: dict[str, float]) -> list[int]:
-    """Return where train, validation and test end in a shuffled order of n rows."""
-    given = {name: size for name, size in sizes.items() if size != 0}
-    if all(_is_whole(size) for size in given.values()):
-        cuts = np.cumsum([int(size) for size in sizes.values()])
-    elif all(isinstance(size, float) and 0 < size <= 1 for size in given.values()):
+def _whole_groups(codes: Indices, counts: Indices, classes: Indices, sizes: Indices, bits: np.random.PCG64) -> Indices:
+    """Return each row's part (N,), 3 where it has none, by the best of several orders of the groups."""
+    rows = np.bincount(classes)
+    nearest, best = np.inf, codes
+    for _ in range(ORDERS):
+        order = np.argsort(bits.random_raw(len(counts)), kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        part = np.searchsorted(_group_ends(counts[order], sizes), place, side="right")[codes]
+        table = np.bincount(part * len(rows) + classes, minlength=4 * len(rows)).reshape(4, -1)[:3]
+        # Whole numbers, the differences from the exact shares times N: the comparison is the same on every machine.
+        apart = np.abs(table * len(codes) - np.outer(sizes, rows)).sum()
+        if apart < nearest:
+            nearest, best = apart, part
+    return best
+
+
+def _group_ends(rows: Indices, sizes: Indices) -> Indices:
+    """Return after how many groups each part ends, nearest to its size, given the rows of each group (G,)."""
+    totals = np.cumsum(np.concatenate([[0], rows]))
+    ends, end = [], 0
+    for part, wanted in enumerate(np.cumsum(sizes)):
+        if sizes[part]:
+            last = len(rows) - np.count_nonzero(sizes[part + 1 :])  # one group at least for each part to come
+            end = int(np.clip(np.abs(totals - wanted).argmin(), end + 1, last))
+        ends.append(end)
+    return np.array(ends)
+
+
+def _moments(times: NDArray[Any]) -> NDArray[Any]:
+    """Return times (N,) as numbers or dates, which sort."""
+    if times.dtype.kind in "iufM":
+        return times
+    found = [_moment(str(time)) for time in times.tolist()]
+    wrong = [row for row, time in enumerate(found) if time is None]
+    if wrong:
+        rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
+        raise DataError(f"times: {told('row', wrong)} hold no time, such as {times.tolist()[wrong[0]]!r}; {rule}.")
+    return np.array(found, dtype="datetime64[us]")
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+
+
+def _sizes(n: int, train: float, validation: float, test: float, official: int, classes: int = 1) -> list[int]:
+    """Return the rows of the three parts, of n rows in all; with several classes of n rows, the rows of each class."""
+    sizes = {"train": train, "validation": validation, "test": test}
+    text = ", ".join(f"{name}={size!r}" for name, size in sizes.items())
+    if not _is_whole(official) or official < 0 or (official and test != 0):
+        raise DataError(f"official={official!r}, test={test!r}: give the rows of an official test set, or a test size.")
+    given = [size for size in sizes.values() if size != 0]
+    whole = all(_is_whole(size) for size in given)
+    if whole and any(size % classes for size in given):
+        raise DataError(f"{text} cannot be balanced: each size must be a multiple of the {classes} classes.")
+    if whole:
+        counts = [int(size) // classes for size in sizes.values()]
+    elif all(isinstance(size, float) and 0 < size <= 1 for size in given):
         # Rounding the running total, and not each size, lets fractions that add up to 1 use every row.
-        cuts = np.floor(np.cumsum(list(sizes.values())) * n + 0.5).astype(np.int64)
+        ends = np.floor(np.cumsum(list(sizes.values())) * n + 0.5).astype(np.int64)
+        counts = np.diff(ends, prepend=0).tolist()
     else:
-        raise DataError(f"{_told(sizes)}: give three counts, or three fractions between 0 and 1.")
-    if min(sizes.values()) < 0 or cuts[0] == 0 or cuts[-1] > n:
-        raise DataError(f"{_told(sizes)}: train needs at least one row, no size is negative, and {n} are available.")
-    return [int(cut) for cut in cuts]
-
-
-def _told(sizes: dict[str, float]) -> str:
-    return ", ".join(f"{name}={size!r}" for name, size in sizes.items())
-
-
-def _per_class(name: str, size: int, classes: int) -> int:
-    _count(name, size, None)
-    if size % classes:
-        raise DataError(f"{name}={size} cannot be balanced: it must be a multiple of the {classes} digits.")
-    return size // classes
-
-
-def _count(name: str, size: int, available: int | None) -> None:
-    if not _is_whole(size) or size < 1:
-        raise DataError(f"{name}={size!r} must be a whole number of at least 1.")
-    if available is not None and size > available:
-        raise DataError(f"{name}={size} is too large: {available} rows are available.")
+        raise DataError(f"{text}: give three counts, or three fractions between 0 and 1.")
+    rounded = any(size and not rows for size, rows in zip(sizes.values(), counts, strict=True))
+    if min(counts) < 0 or not counts[0] or rounded or sum(counts) > n:
+        rarest = f", {n} of every class, as the rarest has" if classes > 1 else ""
+        rule = "train needs at least one row, no size is negative or a fraction of a row"
+        raise DataError(f"{text}: {rule}, and {n * classes} are available{rarest}.")
+    return counts
 
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _labels(name: str, y: ArrayLike) -> NDArray[np.generic]:
-    labels: NDArray[np.generic] = np.asarray(y)
-    if labels.ndim != 1 or not len(labels):
-        raise DataError(f"{name} has shape {labels.shape}, but must be a row of at least one label.")
-    return labels
+def _column(name: str, values: ArrayLike) -> NDArray[Any]:
+    found: NDArray[Any] = np.asarray(values)
+    if found.ndim != 1 or not len(found):
+        raise DataError(f"{name} has shape {found.shape}, but must be a row of at least one value.")
+    missing = np.flatnonzero(absent(found))
+    if len(missing):
+        raise DataError(f"{name} is missing in {told('row', missing)}, but this split needs it in every row.")
+    return found
+
+
+def _codes(name: str, values: NDArray[Any]) -> tuple[Indices, Indices]:
+    """Return each row's distinct value as a number (N,), in sorted order, and how often each occurs (K,)."""
+    try:
+        _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise DataError(f"{name} mixes numbers and texts, but must hold one or the other.") from error
+    return codes, counts

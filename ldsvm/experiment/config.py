@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ldsvm.baselines import lookup
+from ldsvm.datasets.features import Step, parse
+from ldsvm.datasets.files import FileSpec
 
 Scalar = bool | int | float | str | None
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _+().-]*$", max_length=60)]
@@ -30,22 +32,47 @@ class Paths(Frozen):
 
 
 class DatasetConfig(Frozen):
-    """Which data, and what is done to the inputs: "none", or "pca N" fitted on the training part only."""
+    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
 
-    name: str
-    preprocess: str = "none"
+    path, test_path: file, folder or glob, the second for an official test set; format by the names' endings unless
+    given. label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`.
+    missing: what happens to rows with missing values. classes: the labels to keep, all by default. options: of
+    generated data.
+    """
 
-    @field_validator("preprocess")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if value != "none" and not re.fullmatch(r"pca [1-9]\d*", value):
-            raise ValueError('allowed: "none", or "pca N" with N a whole number above 0')
-        return value
+    name: Name
+    path: str | None = None
+    test_path: str | None = None
+    format: str | None = None
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    text: str | None = None
+    group: str | None = None
+    time: str | None = None
+    missing: Literal["refuse", "drop", "impute"] = "refuse"
+    classes: Annotated[list[int | str], Field(min_length=2)] | None = None
+    options: dict[str, Scalar] = {}
 
     @property
-    def n_pca(self) -> int | None:
-        """Number of principal components, None when the inputs stay as they are."""
-        return None if self.preprocess == "none" else int(self.preprocess.split()[1])
+    def files(self) -> FileSpec | None:
+        """What to read of the user's own files; None for a name of the catalogue."""
+        if self.path is None:
+            return None
+        return FileSpec(
+            path=self.path, test_path=self.test_path, format=self.format, label=self.label, columns=self.columns,
+            drop=self.drop, text=self.text, group=self.group, time=self.time,
+        )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DatasetConfig:
+        if self.path is None:
+            given = [f.name for f in fields(FileSpec) if f.name in self.model_fields_set]
+            if given:
+                raise ValueError(f"allowed: {', '.join(given)} together with path, the user's own files")
+        elif self.options:
+            raise ValueError("allowed: options for generated data of the catalogue, not together with path")
+        return self
 
 
 class ProblemConfig(Frozen):
@@ -56,18 +83,23 @@ class ProblemConfig(Frozen):
 
 
 class SplitConfig(Frozen):
-    """Which samples train, which choose, which judge. "mnist10" keeps the official test set, so it has no `test`."""
+    """Which samples train, which choose, which judge.
 
-    kind: Literal["stratified", "mnist10"]
+    kind: stratified (classes in proportion), random, balanced (equally many of every class), grouped (whole groups,
+    by dataset.group), time (oldest train, newest test, by dataset.time). test: a size, or "official" for the source's
+    own test set. repeats: so many splits, with the seeds seed, seed + 1, …; results are means over them.
+    """
+
+    kind: Literal["stratified", "random", "balanced", "grouped", "time"]
     train: Size
     validation: Size
-    test: Size | None = None
+    test: Size | Literal["official"]
+    repeats: int = Field(default=1, ge=1, le=1000)
 
     @model_validator(mode="after")
-    def _test_matches_kind(self) -> SplitConfig:
-        if (self.kind == "stratified") != (self.test is not None):
-            rule = "needs" if self.kind == "stratified" else "uses the official test set and takes no"
-            raise ValueError(f'allowed: kind "{self.kind}" {rule} "test"')
+    def _repeats_differ(self) -> SplitConfig:
+        if self.kind == "time" and self.repeats > 1:
+            raise ValueError('allowed: repeats 1 with kind "time", which leaves nothing to chance')
         return self
 
 
@@ -104,7 +136,7 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
     title: str
     seed: int = Field(ge=0, lt=2**32)
     n_jobs: int = Field(ge=1)
@@ -114,6 +146,12 @@ class Config(Frozen):
     split: SplitConfig
     judge: JudgeConfig
     methods: dict[Name, MethodConfig] = Field(min_length=1)
+    features: tuple[Step, ...] = ()
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _steps(cls, value: Any) -> tuple[Step, ...]:
+        return parse(value)
 
     @property
     def results(self) -> Path:

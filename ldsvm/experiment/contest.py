@@ -24,7 +24,7 @@ def training_data(prepared: Prepared, labels: str) -> Data:
 def compete(
     config: Config, prepared: Prepared, problem: ProblemConfig, name: str, on_trials: OnTrials, on_step: OnStep
 ) -> tuple[Result, Any]:
-    """Return what the method `name` achieves, and the judged model (None when it failed).
+    """Return what the method `name` achieves on one split, and the judged model (None when it failed).
 
     The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
     set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
@@ -32,11 +32,11 @@ def compete(
     """
     method = config.methods[name]
     data = training_data(prepared, problem.labels)
-    trials = run_search(method, data, seed=config.seed, n_jobs=config.n_jobs, on_trials=on_trials, on_step=on_step)
-    result = Result(problem.name, name, method.estimator, trials)
+    trials = run_search(method, data, seed=prepared.seed, n_jobs=config.n_jobs, on_trials=on_trials, on_step=on_step)
+    result = Result(problem.name, name, method.estimator, trials, prepared.seed - config.seed)
     try:
         point = best(trials).params
-        fit = fit_point(Job(method, (point,), (0,), config.seed, config.n_jobs), point, data, on_step)
+        fit = fit_point(Job(method, (point,), (0,), prepared.seed, config.n_jobs), point, data, on_step)
         score = judge(
             fit.model,
             lookup(method.estimator),
@@ -54,6 +54,13 @@ def compete(
         stop_reason=reason(fit.model),
         history=[dict(row) for row in getattr(fit.model, "history_", [])],
         best_iter=getattr(fit.model, "best_iter_", None),
+        **_kind(fit.model, method.estimator),
         notes=fit.notes,
     )
     return done, fit.model
+
+
+def _kind(model: Any, estimator: str) -> dict[str, Any]:
+    if not lookup(estimator).iterative:
+        return {}
+    return {"map": model.map if isinstance(model.map, str) else None, "n_latent": int(model.coef_.shape[-1])}

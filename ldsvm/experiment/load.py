@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -13,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from ldsvm.baselines import lookup
 from ldsvm.datasets.catalog import catalogue
-from ldsvm.experiment.config import Config, MethodConfig
+from ldsvm.experiment.config import Config, MethodConfig, Paths
 from ldsvm.experiment.results import slug
 
 
@@ -66,9 +68,39 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
         _check_method(method, f"{path}: methods.{name}", config)
     try:
         paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
+        found = {key: _found(getattr(config.dataset, key), root) for key in ("path", "test_path")}
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
-    return config.model_copy(update={"paths": config.paths.model_copy(update=paths)})
+    return config.model_copy(
+        update={
+            "paths": config.paths.model_copy(update=paths),
+            "dataset": config.dataset.model_copy(update={key: text for key, text in found.items() if text}),
+        }
+    )
+
+
+def cache_folder(overrides: Sequence[str], *, root: Path) -> Path:
+    """Return the folder of prepared data: `paths.cache` of the shared file, or of an override, the only one allowed."""
+    tree = _read(root / "conf" / "base.yaml")
+    for text in overrides:
+        if text.partition("=")[0] != "paths.cache":
+            raise ConfigError(f'command line: "{text}" is not used here; allowed: paths.cache=FOLDER.')
+        _override(tree, text)
+    try:
+        return (root / Paths.model_validate(tree["paths"]).cache.expanduser()).resolve()
+    except (ValidationError, OSError, ValueError, RuntimeError):
+        raise ConfigError(f"command line: {overrides[-1]} cannot be used; allowed: paths.cache=FOLDER.") from None
+
+
+def _found(path: str | None, root: Path) -> str | None:
+    """Return a user's file, folder or glob, looked for from the working directory and then from `root`.
+
+    What is in neither stays as it was given: reading it says so in the user's own words.
+    """
+    if path is None:
+        return None
+    places = [str(base / Path(path).expanduser()) for base in (Path.cwd(), root)]
+    return next((place for place in places if os.path.exists(place) or glob.glob(place, recursive=True)), path)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -99,7 +131,8 @@ def _override(tree: dict[str, Any], text: str) -> None:
         if not isinstance(tree, dict):
             raise ConfigError(f'command line: "{key}" goes below "{parent}", which is a single value.')
     try:
-        tree[last] = yaml.load(value, Loader=_Loader)
+        # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name.
+        tree[last] = value if value.startswith("*") else yaml.load(value, Loader=_Loader)
     except NOT_YAML:
         raise ConfigError(f'command line: {key} has value "{value}"; allowed: a YAML value.') from None
 
@@ -154,7 +187,7 @@ def unknown(what: str, key: str, allowed: Sequence[str]) -> str:
 
 def _check_names(config: Config, path: str | Path) -> None:
     known = sorted(catalogue())
-    if config.dataset.name not in known:
+    if config.dataset.path is None and config.dataset.name not in known:
         wrong = config.dataset.name
         raise ConfigError(f"{path}: " + unknown(f'dataset.name "{wrong}"', wrong, known))
     for key, names in (("problems", [problem.name for problem in config.problems]), ("methods", list(config.methods))):

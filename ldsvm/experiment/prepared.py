@@ -1,136 +1,221 @@
-"""The arrays every method of an experiment shares: loaded, split and scaled once, kept as files, named by content."""
+"""The arrays every method of an experiment shares: loaded, split and made into features once, named by content."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 import shutil
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ldsvm.datasets import DataError, Dataset, Split, load, mnist10, relabel, stratified
+from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits
+from ldsvm.datasets.summary import summarise
+from ldsvm.datasets.validation import check_parts, clean, refuse
+from ldsvm.experiment import arrays
 from ldsvm.experiment.config import Config, SplitConfig
+from ldsvm.experiment.results import slug
 
 PARTS = ("train", "validation", "test")
+FACTS, PIPELINE, SPLIT = "facts.json", "features.skops", "split.npz"
+LAYOUT = 2  # raise it when what a folder holds, or how it is computed, changes
+EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A folder of arrays and the facts about them.
 
-    folder: holds X_{part}.npy (n, D) float32 and y_{part}.npy (n,) for the parts train, validation and test.
-    digest: names the content (data, preprocessing, split). split: digest of the row numbers. sizes: rows per part.
+    folder: holds X_{part} (n, D) float32, dense or CSR, and y_{part} (n,) for the parts train, validation and test,
+    the row numbers of the split, and the fitted feature steps. digest: names the content (data, split, features).
+    split: digest of the row numbers. seed: of the split and of everything fitted to it. sizes: rows per part.
+    features: what the steps did, one sentence each. notes: what was noticed about the data. summary: see
+    `ldsvm.datasets.summary`. dataset: name, source, licence, citation, checksum of the content.
     """
 
     folder: Path
     digest: str
     split: str
+    seed: int
     sizes: dict[str, int]
     n_features: int
-    preprocess: str
+    features: list[str]
+    notes: list[str]
+    summary: dict[str, Any]
     dataset: dict[str, str]
 
-    def arrays(self, part: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
+    def arrays(self, part: str, labels: str) -> tuple[Any, np.ndarray]:
         """Return X (n, D), mapped from disk and read-only, and y (n,) in the given labelling."""
-        X = np.load(self.folder / f"X_{part}.npy", mmap_mode="r")
-        return X, relabel(np.load(self.folder / f"y_{part}.npy"), labels)
+        return arrays.load(self.folder, f"X_{part}"), relabel(np.load(self.folder / f"y_{part}.npy"), labels)
+
+    def whole(self, model: Any) -> Any:
+        """Return the pipeline from the data as they came to the predictions of a model fitted on these features."""
+        file = self.folder / PIPELINE
+        if not file.exists():
+            return model
+        from sklearn.pipeline import Pipeline
+
+        from ldsvm.experiment.storing import loads
+
+        return Pipeline([*loads(file.read_bytes()).steps, ("model", model)])
+
+    def example(self) -> Any:
+        """Return a few inputs as they came, before any feature step: (5, D), or invented texts (2,)."""
+        if self.summary["kind"] == "text":
+            return np.array(EXAMPLES, dtype=object)
+        return np.load(self.folder / "example.npy")
 
 
-def prepare(config: Config) -> Prepared:
-    """Return the prepared data of an experiment, from the cache when the same content is there and intact.
+def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None) -> list[Prepared]:
+    """Return the prepared data of an experiment, one for each split, from the cache where they are and intact.
 
-    The folder appears under `paths.cache` complete or not at all. Raises DataError with one sentence.
+    on_split: called with the number of each split, from 1, before it is prepared. Each folder appears under
+    `paths.cache` complete or not at all. Raises DataError, one sentence for each fault.
     """
-    data = load(config.dataset.name, cache_dir=config.paths.cache)
-    split = _split(config.split, data, config.seed)
-    facts = f"{data.sha256} {config.dataset.preprocess} {split.digest()} {config.seed}"
-    digest = hashlib.sha256(facts.encode()).hexdigest()[:12]
-    folder = config.paths.cache / f"{data.name}-{digest}"
-    if folder.exists() and not _intact(folder):
-        warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=2)
-        shutil.rmtree(folder)
-    if not folder.exists():
-        _write(folder, _arrays(config, data, split))
-    about = {key: getattr(data, key) for key in ("name", "source", "licence", "citation", "sha256")}
-    sizes = {part: len(getattr(split, part)) for part in PARTS}
-    n_features = config.dataset.n_pca or data.X.shape[1]
-    return Prepared(folder, digest, split.digest(), sizes, n_features, config.dataset.preprocess, about)
-
-
-def save(prepared: Prepared, file: Path) -> None:
-    """Write the facts, not the arrays, as JSON: what one stage hands to the next."""
-    file.write_text(json.dumps({**asdict(prepared), "folder": str(prepared.folder)}, indent=1), encoding="utf-8")
-
-
-def read(file: Path) -> Prepared:
-    """Read what `save` wrote."""
-    facts = json.loads(file.read_text(encoding="utf-8"))
-    return Prepared(**{**facts, "folder": Path(facts["folder"])})
-
-
-def _split(config: SplitConfig, data: Dataset, seed: int) -> Split:
-    sizes: dict[str, Any] = {"train": config.train, "validation": config.validation}  # counts or fractions
-    if config.test is not None:
-        return stratified(data.y, **sizes, test=config.test, seed=seed)
-    if data.y_test is None:
-        raise DataError(f'split.kind "mnist10" needs an official test set, and {data.name} has none; use "stratified".')
-    return mnist10(data.y, data.y_test, **sizes, seed=seed)
-
-
-def _arrays(config: Config, data: Dataset, split: Split) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
-    for part in PARTS:
-        official = part == "test" and split.official_test
-        X, y = (data.X_test, data.y_test) if official else (data.X, data.y)
-        assert X is not None and y is not None
-        rows = getattr(split, part)
-        found[f"X_{part}"], found[f"y_{part}"] = X[rows], y[rows]
-    if config.dataset.n_pca:
-        _project(found, config.dataset.n_pca, config.seed)
+    source = _read(config)
+    found = []
+    for i in range(config.split.repeats):
+        on_split(i + 1)
+        found.append(_one(config, source, config.seed + i))
     return found
 
 
-def _project(arrays: dict[str, np.ndarray], n: int, seed: int) -> None:
-    """Replace inputs by their first n principal components; validation and test have no say in the axes."""
-    from sklearn.decomposition import PCA
+def save(prepared: Sequence[Prepared], file: Path) -> None:
+    """Write the facts, not the arrays, as JSON: what one stage hands to the next."""
+    facts = [{**asdict(one), "folder": str(one.folder)} for one in prepared]
+    file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
-    limit = min(arrays["X_train"].shape)
-    if n > limit:
-        raise DataError(f'dataset.preprocess is "pca {n}"; allowed: at most pca {limit} for this training set.')
-    pca = PCA(n, random_state=seed).fit(arrays["X_train"])
+
+def read(file: Path) -> list[Prepared]:
+    """Read what `save` wrote."""
+    every = json.loads(file.read_text(encoding="utf-8"))
+    return [Prepared(**{**facts, "folder": Path(facts["folder"])}) for facts in every]
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """The wanted rows of a data set, their numbers in it (training and official test rows), and what was noticed."""
+
+    data: Dataset
+    kept: np.ndarray
+    kept_test: np.ndarray | None
+    notes: list[str]
+
+    def numbers(self, split: Split) -> Split:
+        """Return a split of the wanted rows by their numbers in the source."""
+        rows = self.kept_test if split.official_test else self.kept
+        assert rows is not None
+        return replace(
+            split, train=self.kept[split.train], validation=self.kept[split.validation], test=rows[split.test]
+        )
+
+
+def _read(config: Config) -> _Source:
+    wanted, cache = config.dataset, config.paths.cache
+    if wanted.files is not None:
+        data = files.load(wanted.files, name=slug(wanted.name), cache_dir=cache)
+    else:
+        data = load(wanted.name, cache_dir=cache, options=dict(wanted.options))
+    train, test = (
+        None if rows is None else clean(rows, missing=wanted.missing, classes=wanted.classes, what=what)
+        for rows, what in ((data.train, "training data"), (data.test, "official test set"))
+    )
+    assert train is not None
+    notes = [*data.notes, *refuse([*train.findings, *(test.findings if test else ())])]
+    data = replace(data, train=train.rows, test=test.rows if test else None)
+    return _Source(data, train.kept, test.kept if test else None, notes)
+
+
+def _one(config: Config, source: _Source, seed: int) -> Prepared:
+    data = source.data
+    split = _split(config, data, seed)
+    wanted = config.dataset
+    # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
+    key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
+    digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
+    folder = config.paths.cache / f"{data.name}-{digest}"
+    if folder.exists() and not arrays.intact(folder):
+        warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
+        shutil.rmtree(folder)
+    if not folder.exists():
+        arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
+    facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    about = {name: getattr(data, name) for name in ("name", "source", "licence", "citation", "sha256")}
+    sizes = {part: len(getattr(split, part)) for part in PARTS}
+    notes = [*source.notes, *facts.pop("notes")]
+    return Prepared(folder, digest, split.digest(), seed, sizes, dataset=about, notes=notes, **facts)
+
+
+def _split(config: Config, data: Dataset, seed: int) -> Split:
+    how, rows = config.split, data.train
+    sizes: dict[str, Any] = {"train": how.train, "validation": how.validation, **_test(how, data)}
+    if how.kind == "grouped":
+        return splits.grouped(_needed(rows.groups, "group", data), **sizes, seed=seed)
+    if how.kind == "time":
+        return splits.ordered(_needed(rows.times, "time", data), **sizes)
+    if how.kind == "random":
+        return splits.shuffled(len(rows), **sizes, seed=seed)
+    return {"stratified": splits.stratified, "balanced": splits.balanced}[how.kind](rows.y, **sizes, seed=seed)
+
+
+def _test(how: SplitConfig, data: Dataset) -> dict[str, Any]:
+    if how.test != "official":
+        return {"test": how.test}
+    if data.test is None:
+        raise DataError(f'split.test is "official", but {data.name} has no official test set; allowed: a size.')
+    return {"official": len(data.test)}
+
+
+def _needed(values: Any, key: str, data: Dataset) -> Any:
+    if values is None:
+        raise DataError(f"split.kind needs the key dataset.{key}: the name of a column of {data.name}.")
+    return values
+
+
+def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int) -> None:
+    """Write the arrays of one split, its row numbers, the fitted steps, and the facts about them."""
+    data = source.data
+    rows = {part: data.train.take(getattr(split, part)) for part in PARTS}
+    if split.official_test:
+        assert data.test is not None
+        rows["test"] = data.test.take(split.test)
+    findings = check_parts(
+        rows["train"], rows["validation"], rows["test"], split=split, kept=source.kept, kept_test=source.kept_test
+    )
+    notes = refuse(findings)
+    pipe = features.pipeline(config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed)
+    described, n_features = _save_inputs(place, pipe, rows)
     for part in PARTS:
-        arrays[f"X_{part}"] = pca.transform(arrays[f"X_{part}"]).astype(np.float32)
+        arrays.save(place, f"y_{part}", _flat(rows[part].y))
+    if data.train.kind != "text":
+        first = rows["train"].X[:5]
+        arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
+    source.numbers(split).save(place / SPLIT)
+    facts = {"features": described, "notes": notes, "n_features": n_features}
+    facts["summary"] = summarise(data.train, data.test)
+    (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def _write(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
-    try:
-        temporary.mkdir(parents=True)
-        for name, array in arrays.items():
-            np.save(temporary / f"{name}.npy", np.ascontiguousarray(array))
-        (temporary / "sha256.json").write_text(json.dumps(_digests(temporary), indent=1), encoding="utf-8")
-        os.rename(temporary, folder)
-    except OSError as error:
-        # Another run may have finished the same folder first; its content is the same by name.
-        if not (folder.exists() and _intact(folder)):
-            raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows]) -> tuple[list[str], int]:
+    """Write the inputs after the feature steps; validation and test have no say in them."""
+    if pipe is None:
+        for part in PARTS:
+            arrays.save(place, f"X_{part}", rows[part].X)
+        return [], int(rows["train"].X.shape[1])
+    from ldsvm.experiment.storing import dumps
+
+    X = features.fit_transform(pipe, rows["train"].X)
+    arrays.save(place, "X_train", X)
+    for part in PARTS[1:]:
+        arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X))
+    (place / PIPELINE).write_bytes(dumps(pipe))
+    return features.describe(pipe), int(X.shape[1])
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.npy"))}
-
-
-def _intact(folder: Path) -> bool:
-    try:
-        promised = json.loads((folder / "sha256.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return bool(promised == _digests(folder))
+def _flat(y: np.ndarray) -> np.ndarray:
+    """Return labels without Python objects, which a file could only hold pickled."""
+    return y.astype(str) if y.dtype == object else y

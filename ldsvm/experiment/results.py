@@ -27,15 +27,17 @@ class MethodFailed(RuntimeError):
 class Result:
     """One row of the report: the winner of a search, judged on the test set, or the reason why there is none.
 
-    params: the estimator's parameters that the file fixed or searched. valid_error: fraction, of the judged model.
-    train_s: seconds of the fit of exactly that model. history: its training, one dict per iteration; best_iter: the
-    iteration that gave the model. failure: one sentence or None.
+    split: the number of the split, from 0. params: the estimator's parameters that the file fixed or searched.
+    valid_error: fraction, of the judged model. train_s: seconds of the fit of exactly that model. history: its
+    training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
+    our map, None for others. failure: one sentence or None.
     """
 
     problem: str
     method: str
     estimator: str
     trials: list[Trial]
+    split: int = 0
     params: dict[str, Any] = field(default_factory=dict)
     valid_error: float | None = None
     train_s: float | None = None
@@ -43,6 +45,8 @@ class Result:
     stop_reason: str | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     best_iter: int | None = None
+    map: str | None = None
+    n_latent: int | None = None
     failure: str | None = None
     notes: list[str] = field(default_factory=list)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
+from ldsvm.experiment.storing import dumps, trusted
 
 HOST, PID = "ldsvm.host", "ldsvm.pid"
 STEP_METRICS = ("nested", "penalised", "distance", "mu", "train_error", "valid_error")
@@ -63,22 +64,23 @@ class Run:
             if value is not None:
                 self.client.set_tag(self.id, key, value)
 
-    def files(self, paths: Sequence[Path]) -> None:
-        """Attach files as artifacts."""
+    def files(self, paths: Sequence[Path], folder: str | None = None) -> None:
+        """Attach files as artifacts, in a folder of the run's artifacts or at their top."""
         for path in paths:
-            self.client.log_artifact(self.id, str(path))
+            self.client.log_artifact(self.id, str(path), folder)
 
-    def dataset(self, name: str, digest: str, source: str) -> None:
-        """Record which data the run used."""
+    def dataset(self, name: str, digest: str, source: str, profile: Mapping[str, Any]) -> None:
+        """Record which data the run used. profile: the summary that the dataset's page shows."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        data = Dataset(name, digest, source_type="local", source=source)
+        text = json.dumps(profile)
+        data = Dataset(name, digest, source_type="local", source=source, profile=text)
         self.client.log_inputs(self.id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
 
-    def model(self, fitted: Any, X: np.ndarray) -> None:
+    def model(self, fitted: Any, X: Any) -> None:
         """Keep a fitted classifier, loadable by `mlflow.sklearn.load_model`, with its signature and an example.
 
-        X: a few rows (n, D) of its input. Raises RuntimeError if MLflow could not infer the signature.
+        X: a few rows (n, D) or texts (n,) of its input. Raises RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
         from mlflow.models import infer_signature
@@ -91,7 +93,7 @@ class Run:
                 signature=signature,
                 input_example=X,
                 serialization_format="skops",
-                skops_trusted_types=_own_types(fitted),
+                skops_trusted_types=trusted(dumps(fitted)),
                 pip_requirements=["ldsvm"],
             )
         if info.signature is None:
@@ -214,10 +216,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:  # it runs, as another user
         return True
     return True
-
-
-def _own_types(fitted: Any) -> list[str]:
-    """Name the classes of this package that the model consists of: skops loads no class it was not told to trust."""
-    from skops.io import dumps, get_untrusted_types
-
-    return [str(name) for name in get_untrusted_types(data=dumps(fitted)) if name.startswith(("ldsvm.", "numpy."))]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import yaml
 
+from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.outcome import Outcome, split_folder
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.record import percent
 from ldsvm.experiment.results import Result, slug
@@ -25,6 +28,9 @@ PROTOCOL = (
     "Training time is that of the one fit of the chosen point; prediction time is the median over repeated "
     "predictions of the whole test set on one thread, after one to warm up."
 )
+SEVERAL = (
+    " Errors are means over the splits, times and sizes medians; figures and errors in each class are of the first."
+)
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
 SIZES = (
     "Basis functions are what a prediction must evaluate: training points for nearest neighbours, distinct support "
@@ -33,10 +39,11 @@ SIZES = (
 )
 
 
-def pictures(prepared: Prepared, problem: ProblemConfig, results: dict[Path, Result]) -> list[html.Picture]:
-    """Return the figures of one problem. results: its results by their folders."""
-    found = [_size_picture(problem, list(results.values()))]
-    for folder, result in results.items():
+def pictures(prepared: Prepared, problem: ProblemConfig, outcomes: list[Outcome]) -> list[html.Picture]:
+    """Return the figures of one problem; those that show one model show the first split's."""
+    found = [_size_picture(problem, outcomes)]
+    for outcome in outcomes:
+        result, folder = outcome.first, split_folder(outcome.folder, 0)
         if result.failure:
             continue
         if (folder / "latent.npy").is_file():
@@ -46,13 +53,17 @@ def pictures(prepared: Prepared, problem: ProblemConfig, results: dict[Path, Res
     return found
 
 
-def _size_picture(problem: ProblemConfig, results: list[Result]) -> html.Picture:
-    judged = [(r.method, r.score) for r in results if r.score]
-    words = "; ".join(f"{name} {percent(s.error)} with {s.n_basis or 'no'} basis functions" for name, s in judged)
-    png = plotting.error_over_size(results, f"Error against size, {problem.name}")
+def _size_picture(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
+    judged = [o for o in outcomes if o.judged]
+    words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
+    png = plotting.error_over_size(judged, f"Error against size, {problem.name}")
     return html.Picture(
         "error_over_size", png, f"Test error over basis functions: {words}.", "Lower left is better.", wide=True
     )
+
+
+def _count(n_basis: float | None) -> str:
+    return f"{n_basis:g}" if n_basis else "no"
 
 
 def _latent_picture(folder: Path, result: Result, problem: ProblemConfig, prepared: Prepared) -> html.Picture:
@@ -76,49 +87,62 @@ def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture
     )
 
 
-def note(problem: ProblemConfig, results: list[Result]) -> str:
+def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     """Return the Markdown text of one problem for its page in the tracking store."""
-    return f"## {problem.name}\n\n{tables.markdown(tables.MAIN, tables.main_rows(results))}\n\n{PROTOCOL}\n\n{SIZES}\n"
+    return f"## {problem.name}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
 
 
-def problem_part(problem: ProblemConfig, results: list[Result], shown: list[html.Picture], ours: str) -> str:
+def problem_part(problem: ProblemConfig, outcomes: list[Outcome], shown: list[html.Picture], ours: str) -> str:
     """Return the page's part on one problem. ours: the method to stress."""
-    failed = [r for r in results if r.failure]
+    failed = [o for o in outcomes if o.failure]
+    header, rows = tables.detail(outcomes)
     parts = [
         html.heading(problem.name),
         html.paragraph(
             f"Labels: {LABELS[problem.labels]}. Error and prediction time are of the test set; ours is marked."
+            f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
         ),
-        html.table(tables.DETAIL[:-1], [row[:-1] for row in tables.detail_rows(results)], strong=ours),
+        html.table(header[:-1], [row[:-1] for row in rows], strong=ours),
         html.heading("Chosen parameters", 3),
-        html.facts({r.method: tables.point(r.params) for r in results if r.score}),
-        *(html.paragraph(f"{r.method} failed: {r.failure}") for r in failed),
+        html.facts({o.method: tables.point(o.params) for o in outcomes if o.judged}),
+        *(html.paragraph(f"{o.method} failed: {o.failure}") for o in failed),
         html.figures(shown),
-        html.details("Errors in each class", html.table(*tables.class_rows(results), strong=ours)),
+        html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
     ]
-    for result in results:
-        inner = html.table(*tables.trial_rows(result), text=["remark"])
-        parts.append(html.details(f"{result.method}: {len(result.trials)} points of the search", inner))
-        if result.score:
-            inner = html.table(*tables.confusion_rows(result))
-            parts.append(html.details(f"{result.method}: confusion matrix (counts of test samples)", inner))
-        if result.notes:
-            parts.append(html.paragraph(f"{result.method}: {'; '.join(result.notes)}", "soft"))
+    for outcome in outcomes:
+        for result in outcome.results:
+            parts += _result_parts(result, f", split {result.split}" if len(outcome.results) > 1 else "")
     return "\n".join(parts)
 
 
-def closing(config: Config, prepared: Prepared) -> str:
+def _result_parts(result: Result, which: str) -> list[str]:
+    """Return what the page folds away about one method on one split. which: words for the split."""
+    inner = html.table(*tables.trial_rows(result), text=["remark"])
+    parts = [html.details(f"{result.method}{which}: {len(result.trials)} points of the search", inner)]
+    if result.score:
+        inner = html.table(*tables.confusion_rows(result))
+        parts.append(html.details(f"{result.method}{which}: confusion matrix (counts of test samples)", inner))
+    if result.notes:
+        parts.append(html.paragraph(f"{result.method}{which}: {'; '.join(result.notes)}", "soft"))
+    return parts
+
+
+def closing(config: Config, splits: Sequence[Prepared]) -> str:
     """Return the page's end: how it was measured, on what data, with which versions."""
-    sizes = ", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items())
+    first = splits[0]
+    sizes = ", ".join(f"{part} {n:,}" for part, n in first.sizes.items())
+    steps = "; ".join(first.features) or "as they are"
     data = {
-        "data": f"{prepared.dataset['name']}: {prepared.dataset['source']}",
-        "licence": prepared.dataset["licence"],
-        "citation": prepared.dataset["citation"],
-        "content sha256": prepared.dataset["sha256"],
-        "inputs": f"{prepared.n_features} features, preprocess: {prepared.preprocess}",
-        "split": f"{config.split.kind}: {sizes}; digest {prepared.split}",
-        "seed": str(config.seed),
+        "data": f"{first.dataset['name']}: {first.dataset['source']}",
+        "licence": first.dataset["licence"],
+        "citation": first.dataset["citation"] or "–",
+        "content sha256": first.dataset["sha256"],
+        **summary_facts(first.summary),
+        "inputs": f"{first.n_features} features; {steps}",
+        "split": f"{config.split.kind}: {sizes}; digest {', '.join(prepared.split for prepared in splits)}",
+        "seed": ", ".join(str(prepared.seed) for prepared in splits),
     }
+    remarks = list(dict.fromkeys(note for prepared in splits for note in prepared.notes))
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, n_jobs {config.n_jobs}"
     versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     return "\n".join(
@@ -128,6 +152,7 @@ def closing(config: Config, prepared: Prepared) -> str:
             html.paragraph(SIZES),
             html.heading("Data"),
             html.facts(data),
+            *(html.paragraph(remark, "soft") for remark in remarks),
             html.heading("Machine and versions"),
             html.facts({"machine": machine, "Python": platform.python_version(), "packages": versions}),
             html.details("The whole configuration", html.code(settings(config))),
@@ -144,7 +169,9 @@ def _version(package: str) -> str:
 
 def settings(config: Config) -> str:
     """Return the configuration as YAML, without the folders of this machine."""
-    text: str = yaml.safe_dump(config.model_dump(mode="json", exclude={"paths"}), sort_keys=False, allow_unicode=True)
+    tree = config.model_dump(mode="json", exclude={"paths"}, exclude_defaults=True)
+    tree["dataset"] |= {k: Path(v).name for k, v in tree["dataset"].items() if k in ("path", "test_path") and v}
+    text: str = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
     return text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.experiment.results import Result
+from ldsvm.experiment.outcome import Outcome
 
 # Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -96,20 +96,22 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
     return _png(figure)
 
 
-def error_over_size(results: Sequence[Result], title: str) -> bytes:
+def error_over_size(outcomes: Sequence[Outcome], title: str) -> bytes:
     """Return a PNG of test error over the number of basis functions; a method without any is a horizontal line."""
     figure, axes = _figure(9.0, 3.8)
-    judged = [(r.method, r.score) for r in results if r.score is not None]
-    for k, (name, score) in enumerate(judged):
+    judged = [outcome for outcome in outcomes if outcome.judged]
+    for k, outcome in enumerate(judged):
         colour = OKABE_ITO[k % len(OKABE_ITO)]
-        error, low, high = 100 * score.error, 100 * score.error_low, 100 * score.error_high
-        if score.n_basis is None:
-            axes.axhline(error, color=colour, ls="--", lw=1.2, label=f"{name} (no basis functions)")
+        error, low, high = 100 * outcome.error, 100 * outcome.bounds[0], 100 * outcome.bounds[1]
+        if outcome.n_basis is None:
+            axes.axhline(error, color=colour, ls="--", lw=1.2, label=f"{outcome.method} (no basis functions)")
             continue
         bars = {"yerr": [[error - low], [high - error]], "capsize": 3, "elinewidth": 1.2}
-        axes.errorbar(score.n_basis, error, fmt="osD^vP*X"[k % 8], ms=8, color=colour, label=name, **bars)
-    axes.set(title=title, xlabel="basis functions (log scale)", ylabel="test error (%), bars: 95 % interval")
-    sizes = [score.n_basis for _, score in judged if score.n_basis]
+        axes.errorbar(outcome.n_basis, error, fmt="osD^vP*X"[k % 8], ms=8, color=colour, label=outcome.method, **bars)
+    several = judged and len(judged[0].results) > 1
+    bars_are = "± one std over splits" if several else "95 % interval"
+    axes.set(title=title, xlabel="basis functions (log scale)", ylabel=f"test error (%), bars: {bars_are}")
+    sizes = [outcome.n_basis for outcome in judged if outcome.n_basis]
     if sizes:
         axes.set_xscale("log")
         axes.set_xlim(min(sizes) / 2, max(sizes) * 2)

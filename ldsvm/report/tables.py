@@ -7,38 +7,51 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 
-MAIN = ("method", "error %", "95 % interval", "basis functions", "train s", "predict µs/sample")
-DETAIL = (*MAIN, "validation error %", "parameters kB", "chosen")
+BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample")
+MORE = ("validation error %", "parameters kB", "chosen")
 Rows = list[list[str]]
 
 
-def main_rows(results: Sequence[Result]) -> Rows:
-    """Return one row of MAIN for each method, all measured on the test set."""
-    return [row[: len(MAIN)] for row in detail_rows(results)]
+def main(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
+    """Return the header and one row for each method, all measured on the test set."""
+    header, rows = detail(outcomes)
+    return header[: -len(MORE)], [row[: -len(MORE)] for row in rows]
 
 
-def detail_rows(results: Sequence[Result]) -> Rows:
-    """Return one row of DETAIL for each method; a failed one has its reason in the last column."""
-    return [_row(result) for result in results]
+def detail(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
+    """Return the header and one row for each method; a failed one has its reason in the last column.
+
+    The third column is the interval of a single split's error, or the standard deviation over several splits.
+    """
+    splits = max((len(o.results) for o in outcomes), default=1)
+    spread = "95 % interval" if splits == 1 else f"std of {splits} splits"
+    return [*BEFORE, spread, *AFTER, *MORE], [_row(outcome) for outcome in outcomes]
 
 
-def _row(result: Result) -> list[str]:
-    score = result.score
-    if score is None:
-        return [result.method, "failed", *["–"] * (len(DETAIL) - 3), result.failure or ""]
+def _row(outcome: Outcome) -> list[str]:
+    if not outcome.judged:
+        return [outcome.method, "failed", *["–"] * (len(AFTER) + len(MORE)), outcome.failure or ""]
     return [
-        result.method,
-        f"{100 * score.error:.2f}",
-        f"{100 * score.error_low:.2f} – {100 * score.error_high:.2f}",
-        "–" if score.n_basis is None else f"{score.n_basis:,}",
-        f"{result.train_s:.2g}",
-        f"{score.predict_us:.1f}" if score.predict_us < 100 else f"{score.predict_us:.0f}",
-        "–" if result.valid_error is None else f"{100 * result.valid_error:.2f}",
-        f"{score.parameter_bytes / 1000:.1f}",
-        point(result.params),
+        outcome.method,
+        f"{100 * outcome.error:.2f}",
+        _spread(outcome),
+        "–" if outcome.n_basis is None else f"{outcome.n_basis:,.0f}",
+        f"{outcome.train_s:.2g}",
+        f"{outcome.predict_us:.1f}" if outcome.predict_us < 100 else f"{outcome.predict_us:.0f}",
+        f"{100 * outcome.valid_error:.2f}",
+        f"{outcome.parameter_bytes / 1000:.1f}",
+        point(outcome.params),
     ]
+
+
+def _spread(outcome: Outcome) -> str:
+    if outcome.spread is not None:
+        return f"{100 * outcome.spread:.2f}"
+    low, high = outcome.bounds
+    return f"{100 * low:.2f} – {100 * high:.2f}"
 
 
 def trial_rows(result: Result) -> tuple[list[str], Rows]:
@@ -54,9 +67,9 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
     return header, rows
 
 
-def class_rows(results: Sequence[Result]) -> tuple[list[str], Rows]:
-    """Return the header and one row for each method: test error in each class, in per cent."""
-    judged = [(r.method, r.score) for r in results if r.score is not None]
+def class_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
+    """Return the header and one row for each method: test error of the first split in each class, in per cent."""
+    judged = [(o.method, o.first.score) for o in outcomes if o.first.score is not None]
     header = ["error % in class", *(str(c) for c in (judged[0][1].classes if judged else []))]
     return header, [[name, *(f"{100 * e:.1f}" for e in score.class_errors)] for name, score in judged]
 

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import Entry, File, catalogue
-from ldsvm.datasets.dataset import Raw
+from ldsvm.datasets.dataset import Raw, Rows
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Mini:
 
     def raw(self) -> Raw:
         X, y, X_test, y_test = self.arrays.values()
-        return Raw(X.reshape(7, 10), y, X_test.reshape(3, 10), y_test, "A tiny test source.")
+        return Raw(Rows(X.reshape(7, 10), y), Rows(X_test.reshape(3, 10), y_test), "A tiny test source.")
 
 
 @pytest.fixture

@@ -2,47 +2,102 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
 
 from ldsvm.datasets import DataError, cache
-from ldsvm.datasets.dataset import Raw
+from ldsvm.datasets.dataset import Raw, Rows
 
 if TYPE_CHECKING:
     from conftest import Mini
 
 
-def test_round_trip(mini: Mini, tmp_path: Path) -> None:
-    raw = mini.raw()
+def same(first: Rows | None, second: Rows | None) -> None:
+    """Equal content and types, part by part."""
+    assert first is not None and second is not None
+    assert first.columns == second.columns and first.kind == second.kind
+    for name in ("X", "y", "groups", "times"):
+        one, two = getattr(first, name), getattr(second, name)
+        if issparse(one):
+            assert one.dtype == two.dtype and one.nnz == two.nnz
+            np.testing.assert_array_equal(one.toarray(), two.toarray())
+        elif one is None:
+            assert two is None
+        else:
+            assert one.dtype == two.dtype and one.shape == two.shape
+            np.testing.assert_array_equal(one, two)
+
+
+def words(*items: str | None) -> NDArray[Any]:
+    return np.array(items, dtype=object)
+
+
+DAYS = np.array(["2024-02-29", "2020-01-01", "1999-12-31"], dtype="datetime64[ms]")
+SPARSE = csr_matrix(np.array([[0, 0, 2.5, 0], [0, 0, 0, 0], [1, 0, 0, np.nan]], dtype=np.float32))
+KINDS = {
+    "text": Rows(words("naïve\n\ttabs", "", "日本"), words("a", "b", "a")),
+    "text, a label missing": Rows(words("x", "y", "z"), words("a", None, "b")),
+    "sparse": Rows(SPARSE, np.array([2, -1, 2], dtype=np.int64), ("p", "q", "r", "s"), groups=words("g", "h", "g")),
+    "dense, a value and a label missing": Rows(
+        np.array([[1, np.nan], [-0.0, 3], [5, 6]], dtype=np.float32), words(3, None, 5), ("a", "b"), times=DAYS
+    ),
+    "bytes": Rows(np.arange(9, dtype=np.uint8).reshape(3, 3), np.array([7, 9, 7], dtype=np.uint8)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("test", [None, [1, 0]], ids=["without test set", "with test set"])
+def test_round_trip(tmp_path: Path, kind: str, test: list[int] | None) -> None:
+    rows = KINDS[kind]
+    raw = Raw(rows, None if test is None else rows.take(test), "A source.")
     cache.write(tmp_path / "new" / "a.parquet", raw)
     back = cache.read(tmp_path / "new" / "a.parquet", raw.sha256())
-    assert back is not None and back.source == raw.source
-    for name in ("X", "y", "X_test", "y_test"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(raw, name))
-        assert getattr(back, name).dtype == np.uint8
+    assert back is not None and back.source == "A source."
+    same(back.train, rows)
+    assert (back.test is None) == (test is None)
+    if test is not None:
+        same(back.test, rows.take(test))
+    unnamed = cache.read(tmp_path / "new" / "a.parquet")
+    assert unnamed is not None and unnamed.sha256() == raw.sha256()
 
 
-def test_round_trip_without_a_test_set(tmp_path: Path) -> None:
-    raw = Raw(np.arange(6, dtype=np.uint8).reshape(2, 3), np.array([7, 9], dtype=np.uint8), None, None, "No test set.")
-    cache.write(tmp_path / "a.parquet", raw)
-    back = cache.read(tmp_path / "a.parquet", raw.sha256())
-    assert back is not None and back.X_test is None and back.y_test is None
-    np.testing.assert_array_equal(back.X, raw.X)
+def test_the_digest_depends_on_every_part_and_on_the_cut() -> None:
+    rows = KINDS["dense, a value and a label missing"]
+    changes: list[dict[str, Any]] = [
+        {}, {"X": rows.X[:, ::-1]}, {"X": rows.X.astype(np.float64)}, {"y": words(3, "", 5)}, {"columns": None},
+        {"columns": ("a", "c")}, {"times": DAYS[::-1]}, {"groups": words("a", "b", "c")},
+    ]  # fmt: skip
+    every = [Raw(replace(rows, **change), None, "s").sha256() for change in changes]
+    cuts = [Raw(rows.take(np.arange(n)), rows.take(np.arange(n, 3)), "s").sha256() for n in (1, 2)]
+    assert len({*every, *cuts}) == len(changes) + 2
+    glued = [Raw(Rows(words(*pair), np.array([0, 1])), None, "s").sha256() for pair in (("ab", "c"), ("a", "bc"))]
+    assert glued[0] != glued[1]
+
+
+def test_rows_are_taken_by_number_and_by_mask() -> None:
+    rows = KINDS["sparse"]
+    same(rows.take([0, 2]), rows.take(np.array([True, False, True])))
+    assert rows.take([2]).X.toarray()[0, 0] == 1 and rows.take([2]).y.tolist() == [2]
 
 
 def test_the_file_says_what_it_is(mini: Mini, tmp_path: Path) -> None:
-    cache.write(tmp_path / "a.parquet", mini.raw())
+    cache.write(tmp_path / "a.parquet", mini.raw(), {"configuration": "label: y"})
     schema = pq.read_schema(tmp_path / "a.parquet")
-    assert schema.field("pixels").type == pa.list_(pa.uint8(), 10)
-    assert schema.field("label").type == pa.uint8()
-    assert schema.metadata[b"ldsvm.version"] == b"1"
+    assert schema.field("features").type == pa.list_(pa.uint8(), 10)
+    assert "RLE_DICTIONARY" in pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0).column(1).encodings
+    assert schema.metadata[b"ldsvm.version"] == b"2"
     assert schema.metadata[b"ldsvm.sha256"].decode() == mini.entry.sha256
     assert schema.metadata[b"ldsvm.source"] == b"A tiny test source."
+    assert schema.metadata[b"ldsvm.configuration"] == b"label: y"
+    assert schema.metadata[b"ldsvm.code"]
 
 
 def test_absent_is_no_fault(tmp_path: Path) -> None:
@@ -60,7 +115,7 @@ def test_every_truncation_is_noticed(mini: Mini, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("pixels", [[1] * 10] * 10), ("label", [0] * 10)], ids=["pixels", "label"]
+    ("column", "value"), [("features", [[1] * 10] * 10), ("label", [0] * 10)], ids=["features", "label"]
 )
 def test_other_content_is_noticed(mini: Mini, tmp_path: Path, column: str, value: list[object]) -> None:
     # A valid file with the old digest in its metadata: only a digest that is computed again can tell.
@@ -68,7 +123,7 @@ def test_other_content_is_noticed(mini: Mini, tmp_path: Path, column: str, value
     cache.write(path, mini.raw())
     table = pq.read_table(path)
     place = table.column_names.index(column)
-    changed = table.set_column(place, table.schema.field(column), pa.array(value, table.schema.field(column).type))
+    changed = table.set_column(place, table.schema.field(column), pa.array(value).cast(table.schema.field(column).type))
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
     with pytest.warns(UserWarning, match="its content does not have the expected sha256"):
         assert cache.read(path, mini.entry.sha256) is None
@@ -77,7 +132,7 @@ def test_other_content_is_noticed(mini: Mini, tmp_path: Path, column: str, value
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        (b"ldsvm.version", b"0", "format version 0, not 1"),
+        (b"ldsvm.version", b"0", "format version 0, not 2"),
         (b"ldsvm.version", None, "cannot be read"),
         (b"ldsvm.train_rows", b"6", "expected sha256"),
         (b"ldsvm.train_rows", b"many", "cannot be read"),
@@ -99,9 +154,9 @@ def test_another_column_type_is_noticed(mini: Mini, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     cache.write(path, mini.raw())
     table = pq.read_table(path)
-    structs = pa.array([{"pixel": row[0]} for row in table["pixels"].to_pylist()])
-    pq.write_table(table.set_column(0, "pixels", structs).replace_schema_metadata(table.schema.metadata), path)
-    with pytest.warns(UserWarning, match="pixels have type struct"):
+    structs = pa.array([{"pixel": row[0]} for row in table["features"].to_pylist()])
+    pq.write_table(table.set_column(0, "features", structs).replace_schema_metadata(table.schema.metadata), path)
+    with pytest.warns(UserWarning, match="features have type struct"):
         assert cache.read(path, mini.entry.sha256) is None
 
 

@@ -44,7 +44,7 @@ def test_file_wins_over_base_and_override_over_both(tmp_path: Path) -> None:
     assert load(tmp_path, tree()).seed == 0
     assert load(tmp_path, {**tree(), "seed": 3}).seed == 3
     assert load(tmp_path, {**tree(), "seed": 3}, "seed=4").seed == 4
-    assert load(tmp_path, tree(), "dataset.preprocess=pca 5").dataset.name == "digits"
+    assert load(tmp_path, tree(), "dataset.missing=drop").dataset.name == "digits"
 
 
 def test_numbers_with_an_exponent_are_numbers(tmp_path: Path) -> None:
@@ -56,6 +56,18 @@ def test_relative_folders_start_at_the_project_and_absolute_ones_stay(tmp_path: 
     found = load(tmp_path, tree(), f"paths.cache={tmp_path}")
     assert found.paths.runs == ROOT / "runs"
     assert found.paths.cache == tmp_path
+
+
+def test_a_users_file_is_found_from_where_they_are_and_else_from_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("a,label\n1,0\n")
+    case = {**tree(), "dataset": {"name": "mine", "path": "mine.csv"}}
+    assert load(tmp_path, case).dataset.path == str(tmp_path / "mine.csv")
+    assert load(tmp_path, case, "dataset.path=*.csv").dataset.path == str(tmp_path / "*.csv")
+    assert load(tmp_path, case, "dataset.path=conf/base.yaml").dataset.path == str(ROOT / "conf" / "base.yaml")
+    assert load(tmp_path, case, "dataset.path=none.csv").dataset.path == "none.csv"
 
 
 def test_the_result_is_frozen(tmp_path: Path) -> None:
@@ -70,7 +82,7 @@ def test_another_configuration_has_another_folder_but_other_paths_do_not(tmp_pat
 
 CASES = {
     "seeds=1": ['"seeds"', 'did you mean "seed"', "allowed: name"],
-    "dataset.preproces=none": ['"dataset.preproces"', 'did you mean "preprocess"'],
+    "dataset.mising=drop": ['"dataset.mising"', 'did you mean "missing"'],
     "problems=[{name: a, label: original}]": ['"problems.0.label', "labels"],
     "methods.Gaussian SVM.serach={}": ['"methods.Gaussian SVM.serach"', 'did you mean "search"'],
     "methods.Gaussian SVM.params.gama=1": ["methods.Gaussian SVM.params.gama", 'did you mean "gamma"'],
@@ -82,14 +94,20 @@ CASES = {
     "methods.Gaussian SVM.estimator=gausian_svm": ['"gausian_svm"', 'did you mean "gaussian_svm"'],
     "methods={}": ['"methods"', "at least 1"],
     "dataset.name=digit": ['"digit"', 'did you mean "digits"'],
-    "dataset.preprocess=pca": ['"dataset.preprocess"', "'pca'", "pca N"],
+    "dataset.missing=guess": ['"dataset.missing"', "'guess'", "'refuse', 'drop' or 'impute'"],
+    "dataset.label=y": ['"dataset"', "label together with path"],
+    "dataset={name: a, path: a.csv, options: {n_classes: 2}}": ['"dataset"', "not together with path"],
+    "dataset.classes=[1]": ['"dataset.classes"', "at least 2"],
+    "features=[{pcs: {n_components: 2}}]": ['"features"', "pcs", "pca"],
+    "features=[{pca: {n_component: 2}}]": ['"features"', "n_component", "n_components"],
     "seed=-1": ['"seed"', "-1", "greater than or equal to 0"],
     "n_jobs=two": ['"n_jobs"', "'two'", "integer"],
     "judge.repeats=0": ['"judge.repeats"', "greater than or equal to 1"],
-    "split.kind=random": ['"split.kind"', "'random'", "'stratified' or 'mnist10'"],
+    "split.kind=mnist10": ['"split.kind"', "'mnist10'", "'stratified', 'random', 'balanced', 'grouped' or 'time'"],
     "split.train=0": ['"split.train"', "greater than 0"],
-    "split.kind=mnist10": ['"split"', "official test set"],
-    "split.test=null": ['"split"', 'needs "test"'],
+    "split.test=oficial": ['"split.test"', "'oficial'"],
+    "split.repeats=0": ['"split.repeats"', "greater than or equal to 1"],
+    "split={kind: time, train: 0.5, validation: 0.2, test: 0.3, repeats: 2}": ['"split"', "repeats 1"],
     "name=Two Words": ['"name"', "'Two Words'"],
     "title=null": ['"title"', "None", "string"],
     "problems=[{name: a, labels: original}, {name: a, labels: parity}]": ['"a"', "twice"],

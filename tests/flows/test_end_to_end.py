@@ -119,8 +119,11 @@ def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: 
     assert list((first.place / "elsewhere").iterdir()) == []
     assert not [p for p in first.place.rglob(".*") if "prefect" not in p.parts]
     assert list((first.place / "runs" / "artifacts").rglob("MLmodel"))
+    assert list((first.place / "runs" / "artifacts").rglob("splits/0/split.npz"))
     for name in ("ours", "nn"):
-        result = json.loads((first.config.results / "odd_or_even" / name / "result.json").read_text("utf-8"))
+        result = json.loads(
+            (first.config.results / "odd_or_even" / name / "split-0" / "result.json").read_text("utf-8")
+        )
         assert result["score"]["n_test"] == 150
 
 

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ldsvm.experiment.judge import Score
+from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.trial import Trial
 from ldsvm.report import html, plotting, tables
 
 SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 51200, 1.44, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
-GOOD = Result(
+FIRST = Result(
     "p", "ours", "ldsvm",
     [Trial({"C": 1.0}, 0, 0.031, 1200, 0.5, "converged"), Trial({"C": 1e-3}, 1, failure="ValueError: a|b")],
-    {"C": 1.0}, 0.031, 0.4321, SCORE,
+    0, {"C": 1.0}, 0.031, 0.4321, SCORE,
     history=[{"iteration": i, "nested": 9.0 / (i + 1), "penalised": 8.0, "train_error": 0.1} for i in range(3)],
 )  # fmt: skip
-BAD = Result("p", "NN", "nearest_neighbour", [], failure="SearchFailed: none <worked>")
-LINEAR = Result(
-    "p", "linear SVM", "linear_svm", [], {}, 0.1, 0.1, Score(0.1, 0.05, 0.2, 1, 10, None, 8, 1.0, [0], [0.1], [[9]])
-)
+FAILED = Result("p", "NN", "nearest_neighbour", [], failure="SearchFailed: none <worked>")
+BAD = Outcome(Path("bad"), (FAILED,))
+LINEAR = Outcome(
+    Path("linear"),
+    (Result(
+        "p", "linear SVM", "linear_svm", [], 0, {}, 0.1, 0.1,
+        Score(0.1, 0.05, 0.2, 1, 10, None, 8, 1.0, [0], [0.1], [[9]]),
+    ),),
+)  # fmt: skip
+SECOND = replace(
+    FIRST, split=1, params={"C": 10.0}, valid_error=0.011, train_s=0.6,
+    score=replace(SCORE, error=0.0423, predict_us=2.0, n_basis=1300),
+)  # fmt: skip
+GOOD, TWICE = Outcome(Path("good"), (FIRST,)), Outcome(Path("twice"), (FIRST, SECOND))
 
 
 class Check(HTMLParser):
@@ -48,22 +61,37 @@ class Check(HTMLParser):
 
 
 def test_rows_say_what_was_measured() -> None:
-    row = dict(zip(tables.DETAIL, tables.detail_rows([GOOD])[0], strict=True))
-    assert row == {
+    header, rows = tables.detail([GOOD])
+    assert dict(zip(header, rows[0], strict=True)) == {
         "method": "ours", "error %": "2.23", "95 % interval": "1.21 – 4.05", "basis functions": "1,200",
         "train s": "0.43", "predict µs/sample": "1.4", "validation error %": "3.10", "parameters kB": "51.2",
         "chosen": "C=1",
     }  # fmt: skip
-    assert tables.main_rows([GOOD]) == [tables.detail_rows([GOOD])[0][:6]]
+    assert tables.main([GOOD]) == (header[:6], [rows[0][:6]])
+
+
+def test_several_splits_are_a_mean_with_their_standard_deviation() -> None:
+    header, rows = tables.detail([TWICE])
+    row = dict(zip(header, rows[0], strict=True))
+    assert (row["error %"], row["std of 2 splits"]) == ("3.23", f"{100 * np.std([0.0223, 0.0423], ddof=1):.2f}")
+    assert (row["basis functions"], row["predict µs/sample"], row["train s"]) == ("1,250", "1.7", "0.52")
+    assert (row["validation error %"], row["chosen"]) == ("2.10", "C=1 or 10")
+
+
+def test_a_mean_over_the_splits_that_succeeded_is_no_result() -> None:
+    half = Outcome(Path("half"), (FIRST, replace(FAILED, split=1)))
+    assert not half.judged
+    assert half.failure == "SearchFailed: none <worked> (split 1, 1 of 2 failed)"
+    assert tables.detail([half])[1][0][1] == "failed"
 
 
 def test_a_failed_method_is_a_row_with_its_reason() -> None:
-    row = tables.detail_rows([BAD])[0]
-    assert (row[0], row[1], row[-1], len(row)) == ("NN", "failed", "SearchFailed: none <worked>", len(tables.DETAIL))
+    header, (row,) = tables.detail([BAD])
+    assert (row[0], row[1], row[-1], len(row)) == ("NN", "failed", "SearchFailed: none <worked>", len(header))
 
 
 def test_markdown_keeps_its_columns_and_csv_its_cells() -> None:
-    header, rows = tables.trial_rows(GOOD)
+    header, rows = tables.trial_rows(FIRST)
     text = tables.markdown(header, rows)
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} == {len(header) + 1}
     assert tables.to_csv(["a", "b"], [["1,000", 'x"y']]) == 'a,b\n"1,000","x""y"\n'
@@ -87,9 +115,9 @@ def test_a_large_set_is_drawn_in_part() -> None:
 
 
 def test_figures_bear_missing_values_and_failed_methods() -> None:
-    assert plotting.convergence(GOOD.history, "t").startswith(b"\x89PNG")
+    assert plotting.convergence(FIRST.history, "t").startswith(b"\x89PNG")
     assert plotting.error_over_size([GOOD, BAD, LINEAR], "t").startswith(b"\x89PNG")
-    assert plotting.error_over_size([BAD], "t").startswith(b"\x89PNG")
+    assert plotting.error_over_size([TWICE, BAD], "t").startswith(b"\x89PNG")
 
 
 def test_figures_leave_no_global_state() -> None:

@@ -1,0 +1,163 @@
+"""The command `python -m flows data`: which data sets there are, getting them ready, and checking what is on the disk.
+
+Reads and writes files, so it works without Prefect and without a server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldsvm.datasets.catalog import Entry
+    from ldsvm.datasets.dataset import Places
+
+ACTIONS = {
+    "list": "a table of the data sets: size, licence, and where each one is now",
+    "fetch": "load NAME, from raw files or by download, and keep the prepared file",
+    "verify": "compare raw and prepared files of NAME, or of all, with the checksums; nothing is changed",
+}
+EXAMPLES = """
+examples:
+  python -m flows data list
+  python -m flows data fetch newsgroups
+  python -m flows data verify
+  python -m flows data fetch mnist paths.cache=/tmp/prepared
+
+Raw files are looked for in the folder that the environment variable LDSVM_DATA_HOME names (see data/README.md) and
+are only read; prepared files go to paths.cache (data/prepared/).
+exit codes: 0 done and nothing damaged, 2 something damaged or a mistake in the command.
+"""
+HEADER = ("name", "rows", "features", "classes", "MB", "licence", "where it is now")
+
+
+def main(arguments: Sequence[str], *, cache_dir: Path, entries: Mapping[str, Entry] | None = None) -> int:
+    """Run one action and return the exit code.
+
+    arguments: the action and, but for list, a name. cache_dir: folder of prepared files. entries: the catalogue, None
+    for the project's own.
+    """
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.action == "fetch" and asked.name is None:
+        parser.error("fetch needs the NAME of a data set, such as mnist")
+    from ldsvm.datasets.catalog import catalogue
+    from ldsvm.datasets.dataset import DataError
+    from ldsvm.datasets.loading import find
+    from ldsvm.datasets.local import places
+
+    try:
+        known = catalogue() if entries is None else entries
+        chosen = list(known.values()) if asked.name is None else [find(asked.name, known)]
+        action = {"list": show, "fetch": fetch, "verify": verify}[asked.action]
+        return action(chosen, places(cache_dir))
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def show(entries: Sequence[Entry], places: Places) -> int:
+    """Print the table of data sets."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in HEADER:
+        right = name in ("rows", "features", "classes", "MB")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "licence")
+    for entry in entries:
+        table.add_row(*_row(entry), state(entry, places))
+    console = Console(highlight=False)
+    console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
+    console.print(table, markup=False)
+    return 0
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    rows = f"{entry.rows:,}" + (f" + {entry.test_rows:,}" if entry.test_rows else "")
+    features = "text" if entry.features is None else f"{entry.features:,}"
+    size = f"{entry.size / 1e6:.1f}" if entry.size else "–"
+    return entry.name, rows, features, str(entry.classes), size, entry.licence
+
+
+def state(entry: Entry, places: Places) -> str:
+    """Return where a data set is now; whether it is sound, only `verify` tells."""
+    from ldsvm.datasets import local
+    from ldsvm.datasets.loading import SOURCES
+
+    for kind in ("installed", "generated"):
+        if kind in entry.sources:
+            return kind
+    if local.prepared(entry, places).exists():
+        return "prepared"
+    found = all(item.path for item in SOURCES[entry.name].items(entry, places))
+    return "raw files found" if found else "needs download"
+
+
+def fetch(entries: Sequence[Entry], places: Places) -> int:
+    """Load each data set, which prepares it, and say where the prepared file is."""
+    from flows.progress import say, working
+    from ldsvm.datasets import load, local
+
+    for entry in entries:
+        with working(f"fetch {entry.name}"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data = load(entry.name, cache_dir=places.cache_dir, data_home=places.data_home, entries={entry.name: entry})
+        for warning in caught:
+            say(str(warning.message))
+        path = local.prepared(entry, places)
+        kept = f"{path} ({path.stat().st_size / 1e6:.1f} MB)" if path.exists() else "nothing to keep"
+        print(f"{entry.name}: {kept}: {data.source}")
+    return 0
+
+
+def verify(entries: Sequence[Entry], places: Places) -> int:
+    """Print one line for each raw and prepared file; return 2 when one is damaged and 0 otherwise."""
+    damaged = False
+    for entry in entries:
+        for what, fault in _checks(entry, places):
+            print(f"{entry.name:12s}{what}: {fault}", flush=True)
+            damaged = damaged or fault.startswith("damaged")
+    return 2 if damaged else 0
+
+
+def _checks(entry: Entry, places: Places) -> Iterator[tuple[str, str]]:
+    """Yield what there is to check, with ok, missing, or what is wrong with it."""
+    from functools import partial
+
+    from ldsvm.datasets import local
+    from ldsvm.datasets.dataset import DataError
+    from ldsvm.datasets.loading import SOURCES
+
+    path = local.prepared(entry, places)
+    items = [*SOURCES[entry.name].items(entry, places)]
+    if not {"installed", "generated"} & set(entry.sources):
+        check = partial(local.check_prepared, path, entry.sha256)
+        items.append(local.Item(path.name, path if path.exists() else None, check))
+    if not items:
+        yield "nothing on the disk", "ok"
+    for item in items:
+        try:
+            if item.path is not None:
+                item.check()
+            yield item.name, "missing" if item.path is None else "ok"
+        except DataError as error:
+            yield item.name, f"damaged: {error}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    actions = "\n".join(f"  {name:8s} {what}" for name, what in ACTIONS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m flows data",
+        description=f"Look after the data sets of the catalogue (data/catalog.yaml).\n\nactions:\n{actions}",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help="what to do, see above")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a data set; without it, all (fetch needs one)")
+    return parser

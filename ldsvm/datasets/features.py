@@ -1,0 +1,352 @@
+"""Features as ordinary scikit-learn pipelines: named in the experiment file, fitted on the training part, and stored
+with the model, so that a model takes the inputs as they came.
+
+=============  ===========================================================================================
+strip_headers  texts without the header of a post; footers, quotes: without signature and quotations
+tfidf          texts to sparse rows of weighted word counts (`TfidfVectorizer`), one row per document
+pca            principal components: a number of them, or a fraction of the variance; whiten. Sparse inputs
+               are made dense for it where the training part takes at most 200 MiB
+svd            the same without centring (`TruncatedSVD`), for sparse inputs of any size
+scale          columns of mean 0 and variance 1; sparse inputs keep their mean, and so their zeros
+minmax         columns from 0 to 1 (dense inputs); max_abs: columns from -1 to 1, zeros stay zeros
+normalize      rows of Euclidean length 1
+=============  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from ldsvm.datasets.dataset import DataError
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step as the experiment file names it, with the parameters it gives, checked by `parse`."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter may be: in words, and as a test."""
+
+    allowed: str
+    holds: Callable[[Any], bool]
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _share(value: Any) -> bool:
+    return isinstance(value, float) and 0 < value < 1
+
+
+def _range(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_count, value)) and value[0] <= value[1]
+
+
+def _pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and re.compile(value).groups <= 1
+    except re.error:
+        return False
+
+
+FLAG = Rule("true or false", lambda value: isinstance(value, bool))
+COUNT = Rule("a whole number of at least 1", _count)
+DOCUMENTS = "a number of documents such as 6, or a share of them such as 0.01, above 0 and below 1"
+STEPS: Mapping[str, Mapping[str, Rule]] = {
+    "strip_headers": {"footers": FLAG, "quotes": FLAG},
+    "tfidf": {
+        "min_df": Rule(DOCUMENTS, lambda value: _count(value) or _share(value)),
+        "max_df": Rule(
+            f"{DOCUMENTS}; 1.0 for all", lambda value: _count(value) or (isinstance(value, float) and 0 < value <= 1)
+        ),
+        "max_features": COUNT,
+        "ngram_range": Rule("the shortest and the longest run of words, such as [1, 2]", _range),
+        "token_pattern": Rule("a regular expression with at most one group", _pattern),
+        "stop_words": Rule("english or null", lambda value: value in (None, "english")),
+        "norm": Rule("l1, l2 or null", lambda value: value in (None, "l1", "l2")),
+        **dict.fromkeys(("sublinear_tf", "lowercase", "binary", "use_idf"), FLAG),
+    },
+    "pca": {
+        "n_components": Rule(
+            f"{COUNT.allowed}, or a fraction of the variance such as 0.98, above 0 and below 1",
+            lambda value: _count(value) or _share(value),
+        ),
+        "whiten": FLAG,
+    },
+    "svd": {"n_components": COUNT},
+    "scale": {"with_mean": FLAG},
+    "minmax": {},
+    "max_abs": {},
+    "normalize": {},
+}
+ON_TEXT = ("strip_headers", "tfidf")
+AFTER = {"tfidf": "sparse", "pca": "dense", "svd": "dense"}  # what a step makes; the others leave the kind as it is
+
+
+def parse(value: Any) -> tuple[Step, ...]:
+    """Return the steps of the key ``features`` of an experiment file: a list of names, or of ``name: {parameter: …}``.
+
+    None and an empty list are no steps: the inputs stay as they are. Raises `DataError` for another shape, unknown
+    names and values that are not allowed.
+
+    Examples
+    --------
+    >>> parse(["strip_headers", {"pca": {"n_components": 0.98}}])
+    (Step(name='strip_headers', params={}), Step(name='pca', params={'n_components': 0.98}))
+    """
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise DataError(
+            f"features is {value!r}; allowed: a list of steps such as [strip_headers, tfidf: {{min_df: 6}}]."
+        )
+    return tuple(_step(f"features[{i}]", entry) for i, entry in enumerate(value))
+
+
+def _step(place: str, entry: Any) -> Step:
+    named = {entry: None} if isinstance(entry, str) else entry
+    if not isinstance(named, dict) or len(named) != 1:
+        raise DataError(f'{place} is {entry!r}; allowed: one step, "name" or "name: {{parameter: value}}".')
+    [(name, params)] = named.items()
+    if name not in STEPS:
+        raise DataError(_unknown(f'{place} "{name}"', name, STEPS))
+    params = {} if params is None else params
+    if not isinstance(params, dict):
+        example = next(iter(STEPS[name]), None)
+        told = f"parameters by name, such as {{{example}: …}}" if example else "no parameters"
+        raise DataError(f"features.{name} is {params!r}; allowed: {told}.")
+    for key, value in params.items():
+        if key not in STEPS[name]:
+            raise DataError(_unknown(f"features.{name}.{key}", key, STEPS[name]))
+        if not STEPS[name][key].holds(value):
+            raise DataError(f"features.{name}.{key} is {value!r}; allowed: {STEPS[name][key].allowed}.")
+    if "n_components" in STEPS[name] and "n_components" not in params:
+        raise DataError(f"features.{name} needs n_components: {STEPS[name]['n_components'].allowed}.")
+    return Step(name, params)
+
+
+def _unknown(what: str, key: Any, allowed: Mapping[str, Any]) -> str:
+    near = get_close_matches(str(key), allowed, n=1, cutoff=0.5)
+    hint = f' (did you mean "{near[0]}"?)' if near else ""
+    return f"{what} is unknown{hint}; allowed: {', '.join(allowed) or 'no parameters'}."
+
+
+def pipeline(steps: Sequence[Step], *, kind: str, missing: str, seed: int) -> Any:
+    """Return the unfitted scikit-learn Pipeline of these steps, or None when there is nothing to do.
+
+    kind: what the inputs are, see `Rows.kind`. missing: "impute" replaces missing values of dense and sparse inputs
+    by the column's training median, and by 0 in a column that has no training value. seed: of what is random in pca
+    and svd. Steps keep their names; a second scale is called scale-2. Raises `DataError` for steps that do not fit
+    the inputs or each other.
+    """
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+
+    made: list[tuple[str, Any]] = []
+    if missing == "impute" and kind != "text":
+        made.append(("impute", SimpleImputer(strategy="median", keep_empty_features=True)))
+    now = kind
+    for i, step in enumerate(steps):
+        _check_place(step, now, kind)
+        times = sum(before.name == step.name for before in steps[: i + 1])
+        made.append((step.name if times == 1 else f"{step.name}-{times}", _make(step, now, seed)))
+        now = AFTER.get(step.name, now)
+    if now == "text":
+        raise DataError("The inputs are texts, and features has no step that makes numbers of them; allowed: tfidf.")
+    return Pipeline(made) if made else None
+
+
+def _check_place(step: Step, now: str, kind: str) -> None:
+    """Refuse a step that cannot follow: ``now`` is what the steps before it made of inputs of this kind."""
+    name = f"features.{step.name}"
+    if step.name not in ON_TEXT and now == "text":
+        raise DataError(f"{name} needs numbers, but the inputs are texts; allowed: after tfidf.")
+    if step.name in ON_TEXT and kind != "text":
+        raise DataError(f"{name} needs texts, but the inputs are {kind} numbers; allowed: steps for numbers.")
+    if step.name in ON_TEXT and now != "text":
+        raise DataError(f"{name} comes after tfidf, which leaves no texts; allowed: before it, and tfidf once.")
+    if now == "sparse" and step.name == "minmax":
+        raise DataError(f"{name} would fill the zeros of sparse inputs; allowed: max_abs, which keeps them.")
+    if now == "sparse" and step.params.get("with_mean"):
+        raise DataError(f"{name}.with_mean is True, which would fill the zeros of sparse inputs; allowed: false.")
+
+
+def _make(step: Step, now: str, seed: int) -> Any:
+    from sklearn import decomposition, preprocessing
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from ldsvm.datasets.text import DensifyingPCA, StripHeaders
+
+    pca = DensifyingPCA if now == "sparse" else decomposition.PCA
+    makers: dict[str, Callable[..., Any]] = {
+        "strip_headers": StripHeaders,
+        "tfidf": lambda **params: TfidfVectorizer(dtype=np.float32, **params),
+        "pca": lambda **params: pca(random_state=seed, **params),
+        "svd": lambda **params: decomposition.TruncatedSVD(random_state=seed, **params),
+        "scale": lambda with_mean=now == "dense": preprocessing.StandardScaler(with_mean=with_mean),
+        "minmax": preprocessing.MinMaxScaler,
+        "max_abs": preprocessing.MaxAbsScaler,
+        "normalize": preprocessing.Normalizer,
+    }
+    # YAML has lists only, and scikit-learn wants a tuple.
+    params = {key: tuple(value) if isinstance(value, list) else value for key, value in step.params.items()}
+    return makers[step.name](**params)
+
+
+def fit_transform(pipe: Any, X: Any) -> Any:
+    """Fit the steps of `pipeline` to the training inputs X, (N, D) or (N,) texts, and return their features (N, L).
+
+    The features are float32: dense and C-contiguous, or CSR. Raises `DataError` for inputs that are not finite (or
+    missing, without "impute"), for a vocabulary without words, and for more components than there can be.
+
+    Examples
+    --------
+    >>> pipe = pipeline(parse([{"tfidf": {"min_df": 2}}]), kind="text", missing="refuse", seed=0)
+    >>> fit_transform(pipe, np.array(["a small disk", "a large disk", "no word"], dtype=object)).toarray().tolist()
+    [[1.0], [1.0], [0.0]]
+    >>> describe(pipe)
+    ['tfidf: 1 word, 1 of 3 training documents without any of them']
+    """
+    X = _inputs(pipe, X)
+    told = []
+    # Step by step, as Pipeline does it: only here can an error name its step, and the report tell what each step did.
+    for name, step in pipe.steps:
+        with _named(name):
+            before, X = X, _fit(name, step, X)
+        told.append(_told(name, step, before, X))
+    pipe.summary_ = told  # a part of the fitted pipeline, so that it is stored with it
+    return _float32(X)
+
+
+def transform(pipe: Any, X: Any) -> Any:
+    """Return the features (n, L) of more inputs X, (n, D) or (n,) texts, from a pipeline that `fit_transform` fitted.
+
+    They are as `fit_transform` gives them. Raises `DataError` for another number of columns and for inputs that are
+    not finite (or missing, without "impute").
+    """
+    X = _inputs(pipe, X)
+    for name, step in pipe.steps:
+        with _named(name):
+            X = step.transform(X)
+    return _float32(X)
+
+
+def describe(pipe: Any) -> list[str]:
+    """Return what each step of a fitted pipeline did to the training inputs, one sentence each, for the report."""
+    return list(pipe.summary_)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Turn scikit-learn's errors into one sentence that names the step, without the advice in the lines below it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise DataError(f"features.{name}: {str(error).splitlines()[0].rstrip('.')}.") from error
+
+
+def _fit(name: str, step: Any, X: Any) -> Any:
+    if _kind(name) in ("pca", "svd"):
+        _check_components(name, step, X)
+    try:
+        return step.fit_transform(X)
+    except ValueError as error:
+        if _kind(name) != "tfidf":
+            raise
+        # What is left after `parse`: scikit-learn has three messages for it, none with the number of documents.
+        raise DataError(
+            f"features.tfidf with min_df {step.min_df} and max_df {step.max_df} leaves no word of the {len(X):,} "
+            "training documents; allowed: values that some word's number of documents lies between."
+        ) from error
+
+
+def _check_components(name: str, step: Any, X: Any) -> None:
+    n, (rows, columns) = step.n_components, X.shape
+    if abs(X.max(axis=0) - X.min(axis=0)).max() == 0:
+        raise DataError(f"features.{name}: the {rows:,} training rows are all equal; allowed: inputs that vary.")
+    # Centring leaves rank N - 1: the last of N components is rounding, which whitening would blow up.
+    limit = min(rows - 1 if getattr(step, "whiten", False) else rows, columns)
+    if n > limit:
+        other = ", or a fraction of the variance such as 0.98" if _kind(name) == "pca" else ""
+        raise DataError(f"features.{name}.n_components is {n}; allowed: at most {limit} for this training set{other}.")
+
+
+def _inputs(pipe: Any, X: Any) -> Any:
+    """Return numbers as float32 and texts as they are; refuse what no step can use."""
+    if X.ndim == 1:
+        wrong = [i for i, text in enumerate(X) if not isinstance(text, str)]
+        if wrong:
+            raise DataError(f"The inputs have no text in {_rows(wrong)}; allowed: texts, which may be empty.")
+        return X
+    X, imputes = _float32(X), pipe.steps[0][0] == "impute"
+    values = X.data if issparse(X) else X
+    wrong = np.isinf(values) if imputes else ~np.isfinite(values)
+    if wrong.any():
+        at = np.unique(X.tocoo().row[wrong]) if issparse(X) else np.flatnonzero(wrong.any(axis=1))
+        what, allowed = ("infinite", "") if imputes else ("missing or infinite", ', and missing ones with "impute"')
+        raise DataError(f"The inputs have {what} values in {_rows(at.tolist())}; allowed: finite numbers{allowed}.")
+    return X
+
+
+def _rows(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+    return f"row{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:5]))}{more}"
+
+
+def _float32(X: Any) -> Any:
+    if not issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float32)
+    X = X.tocsr()
+    # The constructor takes 32 bits for the indices wherever they suffice.
+    return csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), shape=X.shape)
+
+
+def _told(name: str, step: Any, before: Any, after: Any) -> str:
+    kind, rows = _kind(name), after.shape[0]
+    if kind == "impute":
+        return _imputed(before)
+    if kind == "strip_headers":
+        shorter = sum(len(new) < len(old) for old, new in zip(before, after, strict=True))
+        empty = sum(not text.strip() for text in after)
+        return f"{name}: {shorter:,} of {rows:,} training documents shortened, {empty:,} without text"
+    if kind == "tfidf":
+        words = _several(after.shape[1], "word" if tuple(step.ngram_range) == (1, 1) else "term")
+        empty = int(np.count_nonzero(np.diff(after.indptr) == 0))
+        return f"{name}: {words}, {empty:,} of {rows:,} training documents without any of them"
+    if kind in ("pca", "svd"):
+        share = 100 * float(step.explained_variance_ratio_.sum(dtype=np.float64))
+        return f"{name}: {_several(after.shape[1], 'component')}, {share:.1f} % of the variance"
+    return f"{name}: {_several(after.shape[1], 'column')}"
+
+
+def _imputed(X: Any) -> str:
+    gaps = np.isnan(X.data if issparse(X) else X)
+    columns = X.indices[gaps] if issparse(X) else np.nonzero(gaps)[1]
+    counts = np.bincount(columns, minlength=X.shape[1])
+    told = f"imputed {_several(len(columns), 'value')} in {_several(int(np.count_nonzero(counts)), 'column')}"
+    without = int(np.count_nonzero(counts == X.shape[0]))
+    return f"{told}, {without:,} of them without any training value and now 0" if without else told
+
+
+def _several(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def _kind(name: str) -> str:
+    return name.partition("-")[0]  # scale-2 is a second scale

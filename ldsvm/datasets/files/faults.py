@@ -1,0 +1,88 @@
+"""The parts that the messages of all readers share: nearest names, row numbers, and what a library complains of."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ldsvm.datasets.dataset import DataError
+
+# Cut archives are an EOFError, a zlib.error or a BadZipFile; pyarrow raises subclasses of Python's own errors, among
+# them RuntimeErrors for what it was built without; an index beyond any integer is an ArithmeticError.
+FAULTS = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+    zlib.error,
+    BadZipFile,
+)
+SHOWN_ROWS = 5
+SHOWN_NAMES = 10
+
+
+def names(known: Sequence[str]) -> str:
+    """Return at most ten names, quoted, and how many more there are.
+
+    Examples
+    --------
+    >>> names(["a", "b"])
+    "'a', 'b'"
+    """
+    more = len(known) - SHOWN_NAMES
+    return ", ".join(map(repr, known[:SHOWN_NAMES])) + (f" and {more} more" if more > 0 else "")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``, nearest 'age'`` for the known name that is most like ``name``, or nothing.
+
+    Examples
+    --------
+    >>> nearest("agee", ["sex", "age"])
+    ", nearest 'age'"
+    """
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f", nearest {found[0]!r}" if found else ""
+
+
+def rows(numbers: ArrayLike) -> str:
+    """Return row numbers, counted from 0, as words: at most five of them and how many more there are.
+
+    Examples
+    --------
+    >>> rows([3]), rows(range(8))
+    ('row 3', 'rows 0, 1, 2, 3, 4 and 3 more')
+    """
+    found = np.asarray(numbers)
+    more = len(found) - SHOWN_ROWS
+    shown = ", ".join(str(number) for number in found[:SHOWN_ROWS])
+    return f"row{'s' if len(found) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+@contextmanager
+def reading(path: Path, format: str) -> Iterator[None]:
+    """Turn what a library raises inside the block into a `DataError` that names the file and the format."""
+    try:
+        yield
+    except DataError:
+        raise
+    except FAULTS as error:
+        raise DataError(f"{path}: is damaged, truncated, unreadable or no {format} file ({_short(error)}).") from error
+
+
+def _short(error: Exception) -> str:
+    """Return the first line of a library's message, of a length that fits into a sentence, without long quotations."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")
+    line = re.sub(r"b?(['\"]).{21,}\1", "…", line)  # it may be anybody's text
+    return line if len(line) <= 90 else line[:87] + "..."

@@ -1,0 +1,149 @@
+"""From the path a user gives to the files that are read, in a fixed order, and their format."""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import faults
+from ldsvm.datasets.files.spec import FileSpec
+
+# What a name may end in, without .gz.
+ENDINGS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "npz": (".npz",),
+    "svmlight": (".svm", ".libsvm", ".svmlight"),
+    "idx": ("-ubyte", ".idx", ".idx3", ".idx3-ubyte"),
+}
+GZIPPED = ("csv", "tsv", "svmlight", "idx")
+TABLES = ("parquet", "csv", "tsv", "arrow")
+FORMATS = (*ENDINGS, "text")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files to read as one set: the path as given, the format, the folder their names start at, and the files.
+
+    For IDX the files are the images and their labels, for texts every text of every class folder.
+    """
+
+    given: str
+    format: str
+    root: Path
+    files: tuple[Path, ...]
+
+
+def find(spec: FileSpec) -> tuple[Found, Found | None]:
+    """Return the files of ``spec.path`` and of ``spec.test_path``; raise `DataError` for what cannot be found."""
+    if spec.format is not None and spec.format not in FORMATS:
+        raise DataError(
+            f"dataset.format={spec.format!r} is unknown{faults.nearest(spec.format, FORMATS)}: "
+            f"use one of {', '.join(FORMATS)}."
+        )
+    train = _locate(spec.path, spec.format, spec.label)
+    if spec.test_path is None:
+        return train, None
+    test = _locate(spec.test_path, spec.format, None)
+    if train.format != test.format and not {train.format, test.format} <= set(TABLES):
+        raise DataError(f"{spec.path} is {train.format} but {spec.test_path} is {test.format}: both must be alike.")
+    return train, test
+
+
+def _locate(given: str, format: str | None, label: str | None) -> Found:
+    path = Path(given).expanduser()
+    if path.is_dir():
+        found = _in_folder(given, path, format)
+    elif path.exists():
+        found = Found(given, format or _format_of(path), path.parent, (path,))
+    elif glob.has_magic(given):
+        found = _matching(given, format)
+    else:
+        raise DataError(f"{given}: there is no such file or folder.")
+    if found.format == "text" and not path.is_dir():
+        raise DataError(f"{given}: format text needs a folder with one subfolder per class.")
+    if found.format not in (*TABLES, "text") and len(found.files) > 1:
+        raise DataError(f"{given}: stands for {len(found.files)} files, but {found.format} data are one file.")
+    if found.format == "idx":
+        images = found.files[0]
+        return Found(given, "idx", found.root, (images, _labels_beside(images, label)))
+    return found
+
+
+def _in_folder(given: str, folder: Path, format: str | None) -> Found:
+    visible = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    kinds = {entry: _ending_of(entry.name) for entry in visible if entry.is_file()}
+    formats = sorted({kind for kind in kinds.values() if kind is not None})
+    classes = [entry for entry in visible if entry.is_dir()]
+    chosen = format or (formats[0] if len(formats) == 1 else "text")
+    if format is None and len(formats) > 1:
+        raise DataError(f"{given}: holds files of {len(formats)} formats, name one of {', '.join(formats)} as format.")
+    if chosen == "text":
+        texts = _texts(given, classes)
+        tables = [file for file in texts if _ending_of(file.name)] if format is None else []
+        if tables:
+            raise DataError(f"{given}: {tables[0].relative_to(folder)} is no text; give a glob such as {given}/*/*.")
+        return Found(given, "text", folder, texts)
+    files = tuple(file for file, kind in kinds.items() if kind == chosen)
+    if not files:
+        raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[chosen])}.")
+    return Found(given, chosen, folder, files)
+
+
+def _texts(given: str, classes: list[Path]) -> tuple[Path, ...]:
+    if not classes:
+        raise DataError(f"{given}: holds neither files of a known format nor one subfolder of texts per class.")
+    if {folder.name.lower() for folder in classes} == {"train", "test"}:
+        raise DataError(f"{given}: holds train and test instead of classes; give one as path, the other as test_path.")
+    found: list[Path] = []
+    for folder in classes:
+        inside = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+        shown = [name for name in sorted(inside) if not any(part.startswith(".") for part in name.parts)]
+        if not shown:
+            raise DataError(f"{given}: the class folder {folder.name!r} is empty; remove it or put texts into it.")
+        found.extend(inside[name] for name in shown)
+    return tuple(found)
+
+
+def _matching(given: str, format: str | None) -> Found:
+    pattern = str(Path(given).expanduser())
+    files = tuple(path for path in sorted(Path(name) for name in glob.glob(pattern, recursive=True)) if path.is_file())
+    if not files:
+        raise DataError(f"{given}: no file matches this pattern.")
+    formats = sorted({_format_of(file) for file in files}) if format is None else [format]
+    if len(formats) > 1:
+        raise DataError(f"{given}: matches files of {len(formats)} formats ({', '.join(formats)}); they must be alike.")
+    # The plain folders in front do not belong to the files' names, so that a moved folder keeps them.
+    fixed = takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)
+    return Found(given, formats[0], Path(*fixed), files)
+
+
+def _ending_of(name: str) -> str | None:
+    plain = re.sub(r"\.gz$", "", name.lower())
+    for format, endings in ENDINGS.items():
+        if plain.endswith(endings):
+            return format if plain == name.lower() or format in GZIPPED else None
+    return None
+
+
+def _format_of(path: Path) -> str:
+    found = _ending_of(path.name)
+    if found is None:
+        raise DataError(f"{path}: its name does not tell the format; name it as format, one of {', '.join(FORMATS)}.")
+    return found
+
+
+def _labels_beside(images: Path, label: str | None) -> Path:
+    derived = images.name.replace("images", "labels").replace("idx3", "idx1")
+    wanted = images.parent / (label or derived)
+    candidates = [wanted, Path(f"{wanted}.gz"), wanted.with_suffix("") if wanted.suffix == ".gz" else wanted]
+    found = next((path for path in candidates if path.is_file() and path != images), None)
+    if found is None:
+        raise DataError(f"{images}: the labels {wanted.name} are not beside the images; name their file as label.")
+    return found

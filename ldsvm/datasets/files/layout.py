@@ -1,0 +1,113 @@
+"""What each column of a table is for: inputs, label, text, group, time, or nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import faults
+from ldsvm.datasets.files.spec import FileSpec
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns to read, found in the first file and demanded of every other one.
+
+    inputs are the names of the columns of numbers, in order, and empty where ``text`` names a column of texts.
+    ``closed`` means that the inputs are all columns that have no other use, so another file may not have more.
+    """
+
+    inputs: tuple[str, ...]
+    label: str
+    text: str | None
+    group: str | None
+    time: str | None
+    drop: tuple[str, ...]
+    closed: bool
+    first: Path
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read, each once."""
+        used = (*self.inputs, self.label, self.text, self.group, self.time)
+        return list(dict.fromkeys(name for name in used if name is not None))
+
+    def check(self, known: Sequence[str], file: Path) -> None:
+        """Raise `DataError` unless ``file`` has the columns of the first file, in any order."""
+        _check_unique(known, file)
+        there, expected = set(known), {*self.names, *self.drop}  # a table may have thousands of columns
+        missing = [name for name in self.names if name not in there]
+        if missing:
+            raise DataError(f"{file}: there is no column {missing[0]!r}, which {self.first} has.")
+        more = [name for name in known if name not in expected] if self.closed else []
+        if more:
+            raise DataError(f"{file}: has a column {more[0]!r}, which {self.first} has not; drop it or name columns.")
+
+
+def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
+    """Decide about the columns ``known`` of a file; raise `DataError` for names that are absent or clash.
+
+    Examples
+    --------
+    >>> layout(FileSpec("a.csv", drop=("id",)), ["id", "age", "label"], Path("a.csv")).inputs
+    ('age',)
+    """
+    _check_unique(known, file)
+    label = spec.label or "label"
+    one = {"label": label, "text": spec.text, "group": spec.group, "time": spec.time}
+    roles: dict[str, tuple[str, ...]] = {role: (name,) for role, name in one.items() if name is not None}
+    roles |= {"drop": spec.drop, "columns": spec.columns or ()}
+    for role, names in roles.items():
+        _check_there(role, names, known, file)
+    _check_clashes(roles)
+    if spec.text is not None:
+        inputs: tuple[str, ...] = ()
+    elif spec.columns is not None:
+        inputs = spec.columns
+    else:
+        other = {name for role, names in roles.items() if role != "columns" for name in names}
+        inputs = tuple(name for name in known if name not in other)
+        _check_named(inputs, known, file)
+    if not inputs and spec.text is None:
+        raise DataError(f"{file}: no input column is left beside {faults.names(known)}.")
+    closed = spec.columns is None and spec.text is None
+    return Layout(inputs, label, spec.text, spec.group, spec.time, spec.drop, closed, file)
+
+
+def _check_unique(known: Sequence[str], file: Path) -> None:
+    name, times = Counter(known).most_common(1)[0] if known else ("", 1)
+    if times > 1:
+        raise DataError(f"{file}: the column {name!r} is there {times} times; names must differ.")
+
+
+def _check_named(inputs: Sequence[str], known: Sequence[str], file: Path) -> None:
+    # pandas writes its row index so: a number that grows with the row is no input anybody means.
+    index = [name for name in inputs if name == "" or name.startswith("__index_level_")]
+    if index:
+        raise DataError(f"{file}: column {known.index(index[0])} has no name but {index[0]!r}; name it, or drop it.")
+
+
+def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Path) -> None:
+    there, counts = set(known), Counter(names)
+    for name in names:
+        if name not in there:
+            near, all_names = faults.nearest(name, known), faults.names(known)
+            raise DataError(
+                f"{file}: dataset.{role} names {name!r}, which is no column{near}: the columns are {all_names}."
+            )
+        if counts[name] > 1:
+            raise DataError(f"dataset.{role} names {name!r} twice; name it once.")
+
+
+def _check_clashes(roles: dict[str, tuple[str, ...]]) -> None:
+    """Refuse a column that is dropped and used, and a label among the inputs; groups and times may be inputs too."""
+    if "text" in roles and roles["columns"]:
+        raise DataError("dataset.text and dataset.columns are both given; a text is the only input, so name one.")
+    for role, others in (("drop", [*roles]), ("label", ["text", "columns", "group", "time"])):
+        for other in others:
+            both = set(roles[role]) & set(roles.get(other, ())) if role != other else set()
+            if both:
+                raise DataError(f"{min(both)!r} is both dataset.{role} and dataset.{other}; a column has one use.")

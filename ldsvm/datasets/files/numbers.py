@@ -1,0 +1,195 @@
+"""Columns of numbers, or of lists of numbers, as one float32 matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import faults
+
+# A column as the files give it: its pieces, one after the other, each a pyarrow array.
+Column = list[Any]
+
+# What pyarrow's CSV reader takes for a number or for a missing one.
+NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
+LONGEST = 20  # a longer text is not shown: it may be anything
+
+
+def matrix(columns: dict[str, Column], given: str) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Return the columns side by side as X (N, D) float32, NaN where a value is missing, and the D names.
+
+    A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the only
+    one, of lists of fixed size, float32 and in one piece, its memory is used as it is. ``columns`` is emptied on the
+    way, so that the memory of each column is free once it is in X. Raises `DataError` for columns that are no numbers
+    and for values that float32 cannot hold.
+    """
+    _refuse_other_types(columns, given)
+    widths = {name: _width(name, column, given) for name, column in columns.items()}
+    names = tuple(one for name, width in widths.items() for one in _names(name, width))
+    n = sum(len(piece) for piece in next(iter(columns.values())))
+    if len(columns) == 1:
+        X = _as_it_is(next(iter(columns.values())), n, len(names))
+        if X is not None:
+            _refuse_infinite(X, names[0].removesuffix("[0]"), given)
+            return X, names
+    X = np.empty((n, len(names)), dtype=np.float32)
+    start = 0
+    for name, width in widths.items():
+        part = X[:, start : start + (width or 1)]
+        _fill(part, columns.pop(name))
+        _refuse_infinite(part, name, given)
+        start += width or 1
+    return X, names
+
+
+def _names(name: str, width: int | None) -> list[str]:
+    return [name] if width is None else [f"{name}[{place}]" for place in range(width)]
+
+
+def is_text(type: Any) -> bool:
+    """Tell whether a pyarrow type holds texts."""
+    types = optional("pyarrow").types
+    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
+
+
+def is_number(type: Any) -> bool:
+    """Tell whether a pyarrow type holds single numbers, or nothing at all."""
+    types = optional("pyarrow").types
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    return any(test(type) for test in tests)
+
+
+def _is_list(type: Any) -> bool:
+    types = optional("pyarrow").types
+    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
+
+
+def _refuse_other_types(columns: dict[str, Column], given: str) -> None:
+    found = {name: _fault(column) for name, column in columns.items()}
+    faulty = [f"{name!r} {fault}" for name, fault in found.items() if fault]
+    if not faulty:
+        return
+    more = len(faulty) - faults.SHOWN_NAMES
+    listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are no numbers" if more > 0 else "")
+    raise DataError(
+        f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; name what is none under "
+        "dataset.drop, dataset.text, dataset.group or dataset.time, or name the inputs under dataset.columns."
+    )
+
+
+def _fault(column: Column) -> str:
+    """Return what is wrong with the type of a column, or nothing."""
+    for piece in column:
+        if is_text(piece.type):
+            return _stray(column)
+        if not is_number(piece.type) and not (_is_list(piece.type) and is_number(piece.type.value_type)):
+            return f"is of type {piece.type}"
+    return ""
+
+
+def _stray(column: Column) -> str:
+    """Tell a column of text from one of numbers with a few stray words, whose rows are then named."""
+    pc = optional("pyarrow.compute")
+    bad = np.concatenate(
+        [
+            ~_array(pc.match_substring_regex(piece, NUMBER).fill_null(True))
+            if is_text(piece.type)
+            else np.zeros(len(piece), bool)
+            for piece in column
+        ]
+    )
+    which = np.flatnonzero(bad)
+    if not len(which) or 2 * len(which) >= len(bad):
+        return "is text"
+    word = _value(column, int(which[0]))
+    shown = f", {word!r} first" if len(word) <= LONGEST else ""
+    return f"is text in {faults.rows(which)}{shown}"
+
+
+def _value(column: Column, row: int) -> str:
+    for piece in column:
+        if row < len(piece):
+            return str(piece[row].as_py())
+        row -= len(piece)
+    raise IndexError(row)
+
+
+def _width(name: str, column: Column, given: str) -> int | None:
+    """Return the one length of the lists of a column, None for a column of single numbers."""
+    pc = optional("pyarrow.compute")
+    if not any(_is_list(piece.type) for piece in column):
+        return None
+    # An absent list has no length: the row is missing as a whole. A single number counts as length 0.
+    lengths = np.concatenate(
+        [
+            _array(pc.list_value_length(piece).fill_null(-1))
+            if _is_list(piece.type)
+            else np.where(_array(piece.is_null()), -1, 0)
+            for piece in column
+        ]
+    )
+    known = lengths[lengths >= 0]
+    if not len(known) or known[0] == 0:
+        raise DataError(f"{given}: column {name!r} holds lists without numbers; allowed are lists of one length.")
+    other = np.flatnonzero((lengths >= 0) & (lengths != known[0]))
+    if len(other):
+        raise DataError(
+            f"{given}: column {name!r} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
+            f"{faults.rows(other)}; all must have one length."
+        )
+    return int(known[0])
+
+
+def _as_it_is(column: Column, n: int, width: int) -> NDArray[np.float32] | None:
+    """Return the memory of a column of lists as a matrix (n, width) without a copy, None where that is impossible."""
+    pa = optional("pyarrow")
+    if len(column) != 1 or not pa.types.is_fixed_size_list(column[0].type):
+        return None
+    values = column[0].flatten()
+    if column[0].null_count or values.null_count or values.type != pa.float32():
+        return None
+    return np.asarray(values.to_numpy()).reshape(n, width)
+
+
+def _fill(out: NDArray[np.float32], column: Column) -> None:
+    """Write the pieces of a column into ``out`` (N, width), row by row."""
+    stop = 0
+    for piece in column:
+        start, stop = stop, stop + len(piece)
+        if not _is_list(piece.type):
+            out[start:stop] = _float32(piece)[:, np.newaxis]  # in a column of lists: rows that are all missing
+            continue
+        there = _array(piece.is_valid())
+        values = _float32(piece.flatten()).reshape(-1, out.shape[1])  # without the absent lists
+        if there.all():
+            out[start:stop] = values
+        else:
+            out[start:stop] = np.nan
+            out[start:stop][there] = values
+
+
+def _float32(values: Any) -> NDArray[np.float32]:
+    """Return numbers of any type as float32: NaN for what is missing, inf for what is too large."""
+    return _array(values.cast(optional("pyarrow").float32(), safe=False))
+
+
+def _array(values: Any) -> NDArray[Any]:
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def _refuse_infinite(X: NDArray[np.float32], name: str, given: str) -> None:
+    which = infinite_rows(X)
+    if len(which):
+        raise DataError(
+            f"{given}: column {name!r} is infinite or beyond ±3.4e38, the range of float32, in {faults.rows(which)}; "
+            "allowed are finite numbers and missing values."
+        )
+
+
+def infinite_rows(X: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the numbers of the rows of X (N, D) that hold an infinite value."""
+    return np.flatnonzero(np.isinf(X).any(axis=1))

@@ -1,0 +1,41 @@
+"""Which of a user's files make a data set, and what their columns mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FileSpec:
+    """Where the data lie and how to read them; everything but ``path`` has a default.
+
+    path : a file, a folder or a glob. A folder of tables (Parquet, CSV, Arrow) is all of them in order of name, a
+        folder with one subfolder per class is a collection of texts, labelled by the subfolders' names.
+    test_path : the official test set, read the same way and with the same columns; None where there is none
+    format : parquet, csv, tsv, arrow, npz, svmlight, idx or text; None means what the files' names end in
+    label : the label column of a table (default "label"), the labels' array in an NPZ file (default "y"), or the
+        file of labels beside IDX images (default: the images' name with labels for images and idx1 for idx3; it
+        names the labels of ``path``, those of ``test_path`` are always found by name)
+    columns : the input columns of a table, in this order; None means all but label, drop, group and time
+    drop : columns that are never read
+    text : the column that holds texts, then the only input
+    group, time : columns for splits by group and by time; in an NPZ file arrays, by default "groups" and "times"
+
+    The names of the fields after ``path`` are those of the section ``dataset`` of an experiment, and messages call
+    them so.
+
+    Examples
+    --------
+    >>> FileSpec("patients/*.parquet", label="outcome", drop=("id",)).format is None
+    True
+    """
+
+    path: str
+    test_path: str | None = None
+    format: str | None = None
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    text: str | None = None
+    group: str | None = None
+    time: str | None = None

@@ -1,0 +1,105 @@
+"""Tables: Parquet, CSV and TSV, Arrow files and streams, in one or several files of the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.dataset import DataError, Rows
+from ldsvm.datasets.files import csv_text, faults, numbers, values
+from ldsvm.datasets.files.find import Found
+from ldsvm.datasets.files.layout import Layout, layout
+from ldsvm.datasets.files.spec import FileSpec
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One file: the names of its columns, repeated ones too, and a function that reads some of them as a table."""
+
+    names: Sequence[str]
+    load: Callable[[list[str]], Any]
+
+
+def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | None]:
+    """Return the rows of both sets, in the order of the files and of the lines in them.
+
+    The columns of the first file decide what is read of all others, which may have them in another order. Raises
+    `DataError` for files that cannot be read, columns that are absent or of a wrong type, and for no rows.
+    """
+    rows, plan = _read(train, spec, None)
+    return rows, None if test is None else _read(test, spec, plan)[0]
+
+
+def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layout]:
+    tables = []
+    for file in found.files:
+        with faults.reading(file, found.format):
+            opened = OPEN[found.format](file, spec.text)
+            if plan is None:
+                plan = layout(spec, opened.names, file)
+            plan.check(opened.names, file)
+            tables.append(opened.load(plan.names))
+            # Few files have checksums, and a wrong offset would end the process instead of raising an error.
+            tables[-1].validate(full=True)
+    assert plan is not None  # find() returns at least one file
+    columns = {name: [piece for table in tables for piece in _pieces(table[name])] for name in plan.names}
+    if not sum(len(table) for table in tables):
+        raise DataError(f"{found.given}: holds no rows; at least one is needed.")
+    tables.clear()  # the columns are now held by `columns` alone, which gives them up one by one
+    return _rows(columns, plan, found.given), plan
+
+
+def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str) -> Rows:
+    def one(role: str, name: str | None, convert: Callable[[numbers.Column, str], Any]) -> Any:
+        return None if name is None else convert(columns[name], f"{given}: dataset.{role} {name!r}")
+
+    y = one("label", plan.label, values.labels)
+    groups, times = one("group", plan.group, values.groups), one("time", plan.time, values.times)
+    if plan.text is not None:
+        return Rows(one("text", plan.text, values.texts), y, None, groups, times)
+    inputs = {name: columns.pop(name) for name in plan.inputs}
+    X, names = numbers.matrix(inputs, given)
+    return Rows(X, y, names, groups, times)
+
+
+def _pieces(column: Any) -> numbers.Column:
+    """Return the pieces of a column, without the dictionaries and names of types that only wrap values."""
+    pa = optional("pyarrow")
+    found = []
+    for piece in column.chunks:
+        plain = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
+        found.append(plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain)
+    return found
+
+
+def _parquet(path: Path, _text: str | None) -> Opened:
+    file = optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
+    # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
+    return Opened(file.schema_arrow.names, lambda names: file.read(columns=names).select(names))
+
+
+def _arrow(path: Path, _text: str | None) -> Opened:
+    ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(path))
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
+    return Opened(table.column_names, table.select)
+
+
+def _separated(delimiter: str) -> Callable[[Path, str | None], Opened]:
+    def opened(path: Path, text: str | None) -> Opened:
+        table = csv_text.read(path, delimiter, text)
+        return Opened(table.column_names, table.select)
+
+    return opened
+
+
+OPEN: dict[str, Callable[[Path, str | None], Opened]] = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "csv": _separated(","),
+    "tsv": _separated("\t"),
+}

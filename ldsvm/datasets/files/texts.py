@@ -1,0 +1,35 @@
+"""A folder of texts: one subfolder per class, one file per text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ldsvm.datasets.dataset import DataError, Rows
+from ldsvm.datasets.files.find import Found
+from ldsvm.datasets.files.spec import FileSpec
+
+
+def read(train: Found, test: Found | None, _spec: FileSpec) -> tuple[Rows, Rows | None]:
+    """Return the texts (N,) in order of class and name, labelled by their class folders; UTF-8, else Latin-1."""
+    return _read(train), None if test is None else _read(test)
+
+
+def _read(found: Found) -> Rows:
+    X = np.empty(len(found.files), dtype=object)
+    X[:] = [_text(file) for file in found.files]
+    y = np.empty(len(found.files), dtype=object)
+    y[:] = [file.relative_to(found.root).parts[0] for file in found.files]
+    return Rows(X, y)
+
+
+def _text(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror}).") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # knows every byte

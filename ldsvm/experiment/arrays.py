@@ -1,0 +1,74 @@
+"""A folder of arrays that is complete or absent, and is believed only while its checksums hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from ldsvm.datasets import DataError
+
+SUMS = "sha256.json"
+CSR = ("data", "indices", "indptr", "shape")
+
+
+def save(folder: Path, name: str, array: Any) -> None:
+    """Write an array, or the four parts of a CSR matrix, as .npy files that can be mapped."""
+    if issparse(array):
+        for part in CSR:
+            np.save(folder / f"{name}.{part}.npy", np.asarray(getattr(array, part)))
+    else:
+        np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+
+
+def load(folder: Path, name: str) -> Any:
+    """Return what `save` wrote, mapped from disk and read-only."""
+    if (folder / f"{name}.npy").exists():
+        return np.load(folder / f"{name}.npy", mmap_mode="r")
+    data, indices, indptr, shape = (np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in CSR)
+    return csr_matrix((data, indices, indptr), shape=tuple(shape))
+
+
+def write(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write files into a new folder, and put it in its place only when all are there.
+
+    Raises DataError with one sentence when the disk refuses.
+    """
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    try:
+        temporary.mkdir(parents=True)
+        fill(temporary)
+        (temporary / SUMS).write_text(json.dumps(_sums(temporary), indent=1), encoding="utf-8")
+        os.rename(temporary, folder)
+    except OSError as error:
+        # Another run may have finished the same folder first; its content is the same by name.
+        if not (folder.exists() and intact(folder)):
+            raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def intact(folder: Path) -> bool:
+    """Tell whether the folder holds exactly the bytes that were written."""
+    try:
+        promised = json.loads((folder / SUMS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(promised == _sums(folder))
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    return {file.name: _sum(file) for file in sorted(folder.iterdir()) if file.name != SUMS}
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

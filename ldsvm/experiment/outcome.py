@@ -1,0 +1,126 @@
+"""What one method achieved on one problem over all splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Any
+
+from ldsvm.experiment import results
+from ldsvm.experiment.judge import Score
+from ldsvm.experiment.results import Result
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of one method on one problem, one for each split in order; `folder` holds one folder for each.
+
+    Errors are fractions and means over the splits that succeeded; times and sizes are medians.
+    """
+
+    folder: Path
+    results: tuple[Result, ...]
+
+    @property
+    def first(self) -> Result:
+        """The first split: what figures show and which model is kept."""
+        return self.results[0]
+
+    @property
+    def method(self) -> str:
+        """The method's name in the experiment file."""
+        return self.first.method
+
+    @property
+    def failure(self) -> str | None:
+        """One sentence on the first split that failed, None when all went well."""
+        failed = [r for r in self.results if r.failure]
+        if not failed:
+            return None
+        where = f" (split {failed[0].split}, {len(failed)} of {len(self.results)} failed)"
+        return f"{failed[0].failure}{where if len(self.results) > 1 else ''}"
+
+    @property
+    def scores(self) -> list[Score]:
+        """What the judge found, split by split."""
+        return [r.score for r in self.results if r.score is not None]
+
+    @property
+    def judged(self) -> bool:
+        """Whether every split has a score: a mean over the lucky ones would flatter."""
+        return len(self.scores) == len(self.results)
+
+    @property
+    def error(self) -> float:
+        """Mean test error."""
+        return fmean(score.error for score in self.scores)
+
+    @property
+    def spread(self) -> float | None:
+        """Sample standard deviation of the test error over the splits, None for a single one."""
+        return stdev(score.error for score in self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The 95 % interval of a single split's error, or the mean error minus and plus its standard deviation."""
+        if self.spread is None:
+            return self.scores[0].error_low, self.scores[0].error_high
+        return max(self.error - self.spread, 0.0), self.error + self.spread
+
+    @property
+    def valid_error(self) -> float:
+        """Mean validation error of the judged models."""
+        return fmean(r.valid_error for r in self.results if r.valid_error is not None)
+
+    @property
+    def train_s(self) -> float:
+        """Median seconds of the fit of a judged model."""
+        return median(r.train_s for r in self.results if r.train_s is not None)
+
+    @property
+    def predict_us(self) -> float:
+        """Median microseconds per predicted sample."""
+        return median(score.predict_us for score in self.scores)
+
+    @property
+    def parameter_bytes(self) -> float:
+        """Median size of what a prediction needs."""
+        return median(score.parameter_bytes for score in self.scores)
+
+    @property
+    def n_basis(self) -> float | None:
+        """Median number of basis functions, None where there are none."""
+        sizes = [score.n_basis for score in self.scores if score.n_basis is not None]
+        return median(sizes) if sizes else None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The chosen parameters; where splits chose differently, all the values, each once, as a text."""
+        found: dict[str, list[Any]] = {}
+        for result in self.results:
+            for key, value in result.params.items():
+                if value not in found.setdefault(key, []):
+                    found[key].append(value)
+        return {key: values[0] if len(values) == 1 else _either(values) for key, values in found.items()}
+
+
+def _either(values: list[Any]) -> str:
+    try:
+        ordered = sorted(values)
+    except TypeError:  # such as None beside numbers
+        ordered = values
+    return " or ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in ordered)
+
+
+def split_folder(folder: Path, split: int) -> Path:
+    """Return where the result of one split lies within a method's folder."""
+    return folder / f"split-{split}"
+
+
+def read(folder: Path, repeats: int) -> Outcome | None:
+    """Return the outcome in a method's folder; None until every one of its splits has a result."""
+    places = [split_folder(folder, i) for i in range(repeats)]
+    if not all((place / results.FILE).is_file() for place in places):
+        return None
+    return Outcome(folder, tuple(results.read(place) for place in places))

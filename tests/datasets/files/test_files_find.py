@@ -1,0 +1,128 @@
+"""Which files a path stands for, folders of texts, and one sentence for every path that stands for nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import FileSpec, read
+
+HOME = os.environ.get("LDSVM_DATA_HOME")
+NEWS = next(Path(HOME).rglob("20news-bydate.tar.gz"), None) if HOME else None
+
+
+def fails(message: str, path: Path | str, **fields: Any) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read(FileSpec(str(path), **fields))
+    assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
+
+
+def lay(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return folder
+
+
+def test_texts_by_class_in_order_of_class_and_name(tmp_path: Path) -> None:
+    lay(
+        tmp_path / "train",
+        {
+            "wine/b.txt": "zwei\n",
+            "beer/z.txt": "vier",
+            "wine/a/10.txt": "eins",
+            "beer/y": "für".encode("latin-1"),
+            "beer/x": b"\xef\xbb\xbfdr\xc3\xbcben",
+            "beer/.hidden": "no",
+            "wine/.git/head": "no",
+            ".cache/a.txt": "no",
+            "README.md": "no",
+        },
+    )
+    lay(tmp_path / "held", {"wine/c.txt": "fünf"})
+    raw = read(FileSpec(str(tmp_path / "train"), str(tmp_path / "held")))
+    assert raw.train.X.tolist() == ["drüben", "für", "vier", "eins", "zwei\n"]
+    assert raw.train.y.tolist() == ["beer"] * 3 + ["wine"] * 2 and raw.train.kind == "text"
+    assert raw.test is not None and raw.test.X.tolist() == ["fünf"] and raw.test.y.tolist() == ["wine"]
+    assert raw.source == "5 texts in 2 class folders, test set 1 texts in 1 class folders."
+
+
+def test_folders_that_are_no_texts(tmp_path: Path) -> None:
+    fails("holds neither files of a known format nor one subfolder", lay(tmp_path / "a", {"README.md": "x"}))
+    (lay(tmp_path / "b", {"x/1": "a"}) / "y").mkdir()
+    fails("the class folder 'y' is empty; remove it or put texts into it", tmp_path / "b")
+    lay(tmp_path / "b", {"y/.hidden": "a"})
+    fails("the class folder 'y' is empty", tmp_path / "b")
+    fails("holds train and test instead of classes", lay(tmp_path / "c", {"train/x/1": "a", "test/x/1": "a"}))
+    fails("x/1.parquet is no text; give a glob such as", lay(tmp_path / "d", {"x/1.parquet": "a"}))
+    fails("format text needs a folder", tmp_path / "d" / "x" / "1.parquet", format="text")
+    fails("dataset.columns means nothing for format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
+
+
+TABLE = "x,label\n1,0\n2,1\n"
+
+
+def test_paths_that_stand_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    fails(r"^\./absent\.csv: there is no such file or folder", "./absent.csv")
+    fails(r"^absent/\*\.csv: no file matches this pattern", "absent/*.csv")
+    lay(tmp_path, {"here.csv": TABLE})
+    fails(r"^there\.csv: there is no such file or folder", "here.csv", test_path="there.csv")
+
+
+def test_formats_are_not_mixed(tmp_path: Path) -> None:
+    lay(tmp_path, {"a.csv": TABLE, "b.tsv": TABLE.replace(",", "\t"), "d/a.npz": "", "d/b.npz": "", "n": ""})
+    fails("holds files of 2 formats, name one of csv, tsv as format", tmp_path)
+    assert len(read(FileSpec(str(tmp_path), format="tsv")).train) == 2
+    fails(r"matches files of 2 formats \(csv, tsv\); they must be alike", tmp_path / "*.?sv")
+    fails("holds no parquet file, that is none ending in .parquet, .pq", tmp_path, format="parquet")
+    fails("stands for 2 files, but npz data are one file", tmp_path / "d")
+    fails(
+        "a.csv is csv but .*a.npz is npz: both must be alike", tmp_path / "a.csv", test_path=str(tmp_path / "d/a.npz")
+    )
+    fails("its name does not tell the format", tmp_path / "[n]")
+    # Tables of two formats may be a training and a test set.
+    assert read(FileSpec(str(tmp_path / "a.csv"), str(tmp_path / "b.tsv"))).test is not None
+
+
+def test_a_name_with_brackets_is_a_name_first(tmp_path: Path) -> None:
+    lay(tmp_path, {"a[1].csv": TABLE, "a1.csv": "y,label\n1,0\n"})
+    assert read(FileSpec(str(tmp_path / "a[1].csv"))).train.columns == ("x",)
+
+
+def test_home_and_deep_globs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lay(tmp_path, {"d/1/a.csv": TABLE, "d/2/3/b.csv": TABLE, "d/c.csv": TABLE})
+    assert len(read(FileSpec("~/d/c.csv")).train) == 2
+    assert len(read(FileSpec("~/d/**/*.csv")).train) == 6
+
+
+@pytest.mark.skipif(NEWS is None, reason="LDSVM_DATA_HOME names no folder with 20news-bydate.tar.gz")
+def test_the_real_news_as_a_users_folder(tmp_path: Path) -> None:
+    with tarfile.open(str(NEWS)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folders = {path.name.rpartition("-")[2]: path for path in tmp_path.iterdir()}
+    raw = read(FileSpec(str(folders["train"]), str(folders["test"])))
+    assert raw.test is not None and (len(raw.train), len(raw.test)) == (11314, 7532)
+    names, counts = np.unique(raw.train.y.astype(str), return_counts=True)
+    assert len(names) == 20 and (counts.min(), counts.max()) == (377, 600)
+    assert min(map(len, raw.train.X)) > 0
+
+
+def test_import_stays_cheap() -> None:
+    # Beyond what scikit-learn's base loads by itself, as for the data sets of the catalogue.
+    code = (
+        "import sys, sklearn.base; before = set(sys.modules); import ldsvm.datasets.files; "
+        "print(sorted({'pyarrow', 'pandas', 'sklearn.datasets'} & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
