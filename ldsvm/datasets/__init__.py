@@ -5,7 +5,8 @@ from __future__ import annotations
 from ldsvm.datasets.dataset import DataError, Dataset, Rows
 from ldsvm.datasets.labels import relabel
 from ldsvm.datasets.loading import load
-from ldsvm.datasets.splits import Split, balanced, grouped, ordered, shuffled, stratified
+from ldsvm.datasets.split import Split
+from ldsvm.datasets.splits import balanced, grouped, ordered, shuffled, stratified
 
 __all__ = [
     "DataError",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -62,19 +61,6 @@ def optional(module: str) -> ModuleType:
         raise DataError(
             f"Reading data sets needs {module}, which is not installed: pip install 'ldsvm[pipeline]'."
         ) from error
-
-
-def one_of(wrong: object, allowed: Iterable[str]) -> str:
-    """Return the end of a sentence about a wrong name: the valid ones, and the nearest of them where one is near.
-
-    Examples
-    --------
-    >>> one_of("minst", ["digits", "mnist"])
-    'use one of digits, mnist (did you mean mnist?).'
-    """
-    names = list(allowed)
-    near = get_close_matches(str(wrong), names, n=1)
-    return f"use one of {', '.join(names)}{f' (did you mean {near[0]}?)' if near else ''}."
 
 
 @cache

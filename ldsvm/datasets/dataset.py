@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ class Rows:
     def take(self, rows: ArrayLike) -> Rows:
         """Return the rows of these numbers (n,), or where a mask (N,) is true."""
         which = np.asarray(rows)
+        which = which if which.size else which.astype(np.int64)  # an empty list is no list of floats
         found = {name: getattr(self, name) for name in ("X", "y", "groups", "times")}
         parts: dict[str, Any] = {name: part[which] for name, part in found.items() if part is not None}
         return replace(self, **parts)
@@ -104,13 +106,19 @@ def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
         yield "columns", np.array(rows.columns, dtype=object)
 
 
-def _bytes(array: NDArray[Any]) -> tuple[str, list[Any]]:
+def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:
     """Return the name of an array's type and its bytes; texts are their lengths (-1: missing), then UTF-8."""
     if array.dtype.kind in "biufM":
         return str(array.dtype), [np.ascontiguousarray(array).view(f"V{array.itemsize}").data]
-    coded = [None if text is None else str(text).encode("utf-8", "surrogatepass") for text in array.tolist()]
-    lengths = np.fromiter((-1 if text is None else len(text) for text in coded), dtype="<i8", count=len(coded))
-    return "text", [lengths.data, b"".join(text for text in coded if text is not None)]
+    lengths = (-1 if text is None else len(_utf8(text)) for text in array)
+    first = np.fromiter(lengths, dtype="<i8", count=len(array))
+    # Encoded twice, in order never to hold a second copy of all texts.
+    parts = (array[start : start + 1000] for start in range(0, len(array), 1000))
+    return "text", chain([first.data], (b"".join(_utf8(text) for text in part if text is not None) for part in parts))
+
+
+def _utf8(text: object) -> bytes:
+    return str(text).encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,3 +191,12 @@ def finish(
         licence=entry.licence,
         citation=entry.citation,
     )
+
+
+def absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where values (N,) are missing: None, NaN (not a number) or NaT (not a time)."""
+    if values.dtype.kind not in "fcmMO":
+        return np.zeros(len(values), dtype=bool)
+    unequal = np.not_equal(values, values).astype(bool)  # only NaN and NaT differ from themselves
+    nothing = np.array(None, dtype=object)
+    return unequal | np.equal(values, nothing).astype(bool) if values.dtype.kind == "O" else unequal

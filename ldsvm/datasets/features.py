@@ -15,134 +15,19 @@ normalize      rows of Euclidean length 1
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.steps import Step
+from ldsvm.datasets.words import told
 
-
-@dataclass(frozen=True)
-class Step:
-    """One step as the experiment file names it, with the parameters it gives, checked by `parse`."""
-
-    name: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a parameter may be: in words, and as a test."""
-
-    allowed: str
-    holds: Callable[[Any], bool]
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _share(value: Any) -> bool:
-    return isinstance(value, float) and 0 < value < 1
-
-
-def _range(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_count, value)) and value[0] <= value[1]
-
-
-def _pattern(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and re.compile(value).groups <= 1
-    except re.error:
-        return False
-
-
-FLAG = Rule("true or false", lambda value: isinstance(value, bool))
-COUNT = Rule("a whole number of at least 1", _count)
-DOCUMENTS = "a number of documents such as 6, or a share of them such as 0.01, above 0 and below 1"
-STEPS: Mapping[str, Mapping[str, Rule]] = {
-    "strip_headers": {"footers": FLAG, "quotes": FLAG},
-    "tfidf": {
-        "min_df": Rule(DOCUMENTS, lambda value: _count(value) or _share(value)),
-        "max_df": Rule(
-            f"{DOCUMENTS}; 1.0 for all", lambda value: _count(value) or (isinstance(value, float) and 0 < value <= 1)
-        ),
-        "max_features": COUNT,
-        "ngram_range": Rule("the shortest and the longest run of words, such as [1, 2]", _range),
-        "token_pattern": Rule("a regular expression with at most one group", _pattern),
-        "stop_words": Rule("english or null", lambda value: value in (None, "english")),
-        "norm": Rule("l1, l2 or null", lambda value: value in (None, "l1", "l2")),
-        **dict.fromkeys(("sublinear_tf", "lowercase", "binary", "use_idf"), FLAG),
-    },
-    "pca": {
-        "n_components": Rule(
-            f"{COUNT.allowed}, or a fraction of the variance such as 0.98, above 0 and below 1",
-            lambda value: _count(value) or _share(value),
-        ),
-        "whiten": FLAG,
-    },
-    "svd": {"n_components": COUNT},
-    "scale": {"with_mean": FLAG},
-    "minmax": {},
-    "max_abs": {},
-    "normalize": {},
-}
 ON_TEXT = ("strip_headers", "tfidf")
 AFTER = {"tfidf": "sparse", "pca": "dense", "svd": "dense"}  # what a step makes; the others leave the kind as it is
-
-
-def parse(value: Any) -> tuple[Step, ...]:
-    """Return the steps of the key ``features`` of an experiment file: a list of names, or of ``name: {parameter: …}``.
-
-    None and an empty list are no steps: the inputs stay as they are. Raises `DataError` for another shape, unknown
-    names and values that are not allowed.
-
-    Examples
-    --------
-    >>> parse(["strip_headers", {"pca": {"n_components": 0.98}}])
-    (Step(name='strip_headers', params={}), Step(name='pca', params={'n_components': 0.98}))
-    """
-    if value is None:
-        return ()
-    if not isinstance(value, list | tuple):
-        raise DataError(
-            f"features is {value!r}; allowed: a list of steps such as [strip_headers, tfidf: {{min_df: 6}}]."
-        )
-    return tuple(_step(f"features[{i}]", entry) for i, entry in enumerate(value))
-
-
-def _step(place: str, entry: Any) -> Step:
-    named = {entry: None} if isinstance(entry, str) else entry
-    if not isinstance(named, dict) or len(named) != 1:
-        raise DataError(f'{place} is {entry!r}; allowed: one step, "name" or "name: {{parameter: value}}".')
-    [(name, params)] = named.items()
-    if name not in STEPS:
-        raise DataError(_unknown(f'{place} "{name}"', name, STEPS))
-    params = {} if params is None else params
-    if not isinstance(params, dict):
-        example = next(iter(STEPS[name]), None)
-        told = f"parameters by name, such as {{{example}: …}}" if example else "no parameters"
-        raise DataError(f"features.{name} is {params!r}; allowed: {told}.")
-    for key, value in params.items():
-        if key not in STEPS[name]:
-            raise DataError(_unknown(f"features.{name}.{key}", key, STEPS[name]))
-        if not STEPS[name][key].holds(value):
-            raise DataError(f"features.{name}.{key} is {value!r}; allowed: {STEPS[name][key].allowed}.")
-    if "n_components" in STEPS[name] and "n_components" not in params:
-        raise DataError(f"features.{name} needs n_components: {STEPS[name]['n_components'].allowed}.")
-    return Step(name, params)
-
-
-def _unknown(what: str, key: Any, allowed: Mapping[str, Any]) -> str:
-    near = get_close_matches(str(key), allowed, n=1, cutoff=0.5)
-    hint = f' (did you mean "{near[0]}"?)' if near else ""
-    return f"{what} is unknown{hint}; allowed: {', '.join(allowed) or 'no parameters'}."
 
 
 def pipeline(steps: Sequence[Step], *, kind: str, missing: str, seed: int) -> Any:
@@ -215,6 +100,7 @@ def fit_transform(pipe: Any, X: Any) -> Any:
 
     Examples
     --------
+    >>> from ldsvm.datasets.steps import parse
     >>> pipe = pipeline(parse([{"tfidf": {"min_df": 2}}]), kind="text", missing="refuse", seed=0)
     >>> fit_transform(pipe, np.array(["a small disk", "a large disk", "no word"], dtype=object)).toarray().tolist()
     [[1.0], [1.0], [0.0]]
@@ -292,7 +178,7 @@ def _inputs(pipe: Any, X: Any) -> Any:
     if X.ndim == 1:
         wrong = [i for i, text in enumerate(X) if not isinstance(text, str)]
         if wrong:
-            raise DataError(f"The inputs have no text in {_rows(wrong)}; allowed: texts, which may be empty.")
+            raise DataError(f"The inputs have no text in {told('row', wrong)}; allowed: texts, which may be empty.")
         return X
     X, imputes = _float32(X), pipe.steps[0][0] == "impute"
     values = X.data if issparse(X) else X
@@ -300,13 +186,10 @@ def _inputs(pipe: Any, X: Any) -> Any:
     if wrong.any():
         at = np.unique(X.tocoo().row[wrong]) if issparse(X) else np.flatnonzero(wrong.any(axis=1))
         what, allowed = ("infinite", "") if imputes else ("missing or infinite", ', and missing ones with "impute"')
-        raise DataError(f"The inputs have {what} values in {_rows(at.tolist())}; allowed: finite numbers{allowed}.")
+        raise DataError(
+            f"The inputs have {what} values in {told('row', at.tolist())}; allowed: finite numbers{allowed}."
+        )
     return X
-
-
-def _rows(numbers: Sequence[int]) -> str:
-    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
-    return f"row{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:5]))}{more}"
 
 
 def _float32(X: Any) -> Any:

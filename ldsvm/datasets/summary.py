@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import Rows
-from ldsvm.datasets.validation import blocks, flaws
+from ldsvm.datasets.flaws import blocks, flaws
 
 COLUMNS = 20  # columns with missing values that a summary names, the worst first
 

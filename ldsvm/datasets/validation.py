@@ -1,19 +1,20 @@
-"""What must hold before anything is fitted: of the rows by themselves, and of the parts of a split side by side."""
+"""What must hold before anything is fitted: of the rows by themselves (see `parts` for those of a split)."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.splits import Indices, Split, absent, told
+from ldsvm.datasets.dataset import DataError, Rows, absent
+from ldsvm.datasets.flaws import flaws
+from ldsvm.datasets.split import Indices
+from ldsvm.datasets.words import told
 
-BLOCK = 2**21  # values looked at together: the temporary arrays stay below 64 MiB
 MISSING = ("refuse", "drop", "impute")
 
 
@@ -78,45 +79,9 @@ def clean(
         chosen = replace(_take(rows, kept), y=y[wanted])
         complete, more = _complete(chosen, kept, missing)
         rows, kept = _take(chosen, complete), kept[complete]
-        findings += found + more + _enough(rows)
+        # A wanted class that nobody has is the reason for too few, not a second fault.
+        findings += found + more + ([] if any(f.level == "error" for f in found) else _enough(rows))
     return Cleaned(rows, kept, tuple(Finding(found.level, f"{what}: {found.text}") for found in findings))
-
-
-def check_parts(
-    train: Rows,
-    validation: Rows,
-    test: Rows,
-    *,
-    split: Split,
-    kept: Indices | None = None,
-    kept_test: Indices | None = None,
-) -> list[Finding]:
-    """Compare the parts of a split, whose inputs have D columns or are texts; parts may be empty.
-
-    Labels that training never sees, and parts of other inputs or types of label, are errors. Classes with few rows,
-    columns with one value, and rows of another part that training has too are warnings. Rows are told by their
-    numbers in the source: ``split`` has them, ``kept`` and ``kept_test`` (see `Cleaned`) translate where rows of the
-    training data and of the official test set were left out. Inputs are equal when every value is, NaN equals NaN.
-
-    Examples
-    --------
-    >>> rows = Rows(np.float32([[1], [2], [3], [2]]), np.array([0, 1, 0, 1]))
-    >>> split = Split(np.array([0, 1]), np.array([], dtype=np.int64), np.array([2, 3]), official_test=False)
-    >>> parts = [rows.take(part) for part in (split.train, split.validation, split.test)]
-    >>> check_parts(*parts, split=split)[1].text
-    '1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1).'
-    """
-    numbers = _original(split, kept, kept_test)
-    findings = _rare(train.y, numbers["training"]) + _constant(train)
-    keys = _keys(train.X)
-    for name, part in (("validation", validation), ("test", test)):
-        if not len(part):
-            continue
-        unlike = _unlike(train, part, name)
-        findings += unlike or _labels(train.y, part.y, name, numbers[name])
-        if not unlike:
-            findings += _duplicates(train, part, keys, name, numbers)
-    return findings
 
 
 def refuse(findings: Iterable[Finding]) -> list[str]:
@@ -133,60 +98,6 @@ def refuse(findings: Iterable[Finding]) -> list[str]:
     if texts["error"]:
         raise DataError("\n".join(texts["error"]))
     return texts["warning"]
-
-
-@dataclass(frozen=True, eq=False)
-class Flaws:
-    """Which rows (N,) have a value that is missing or infinite, and how many rows each column (D,) has it in."""
-
-    missing_rows: NDArray[np.bool_]
-    missing: Indices
-    infinite_rows: NDArray[np.bool_]
-    infinite: Indices
-
-
-def flaws(rows: Rows) -> Flaws:
-    """Count missing and infinite values, in blocks of rows; a text is one column."""
-    n, D = len(rows), rows.n_features or 1
-    if rows.kind == "text":
-        gone = absent(rows.X)
-        return Flaws(gone, np.array([gone.sum()]), np.zeros(n, dtype=bool), np.zeros(1, dtype=np.int64))
-    found = [(np.zeros(n, dtype=bool), np.zeros(D, dtype=np.int64)) for _ in range(2)]
-    for start, block in blocks(rows.X):
-        sparse = hasattr(block, "indptr")
-        values = block.data if sparse else block
-        if np.isfinite(values).all():
-            continue
-        for (flagged, counts), test in zip(found, (np.isnan, np.isinf), strict=True):
-            places = np.nonzero(test(values))
-            if sparse:
-                (entries,) = places
-                places = np.searchsorted(block.indptr, entries, side="right") - 1, block.indices[entries]
-            flagged[start + places[0]] = True
-            counts += np.bincount(places[1], minlength=D)
-    return Flaws(*found[0], *found[1])
-
-
-def blocks(X: Any) -> Iterator[tuple[int, Any]]:
-    """Yield (first row, block) over X (N, D), dense as it is, sparse as a copy in canonical form without zeros."""
-    step = _step(X)
-    for start in range(0, X.shape[0], step):
-        yield start, _block(X, slice(start, start + step))
-
-
-def _step(X: Any) -> int:
-    """Return how many rows make a block: BLOCK values, of sparse rows of average length."""
-    rows, columns = X.shape
-    return int(max(1, BLOCK * rows // max(X.nnz, 1) if hasattr(X, "indptr") else BLOCK // max(columns, 1)))
-
-
-def _block(X: Any, rows: slice | Indices) -> Any:
-    if not hasattr(X, "indptr"):
-        return X[rows]
-    block = X[rows]  # a copy, so that the caller's matrix stays as it is
-    block.sum_duplicates()
-    block.eliminate_zeros()
-    return block
 
 
 def _take(rows: Rows, which: Indices) -> Rows:
@@ -243,7 +154,7 @@ def _complete(rows: Rows, kept: Indices, missing: str) -> tuple[Indices, list[Fi
         findings.append(Finding("error", f"values are infinite in {where}: only finite ones are allowed."))
     nowhere = np.flatnonzero((found.missing == len(rows)) & (len(rows) > 0))
     if len(nowhere):
-        findings.append(Finding("error", f"no row has a value in {_named(rows, nowhere)}: leave it out."))
+        findings.append(Finding("error", f"no row has a value in {named(rows, nowhere)}: leave it out."))
     elif found.missing.any():
         gone = found.missing_rows
         where = f"values are missing in {_where(rows, found.missing, kept[gone])}"
@@ -273,125 +184,11 @@ def _enough(rows: Rows) -> list[Finding]:
 
 
 def _where(rows: Rows, counts: Indices, numbers: Indices) -> str:
-    return f"{_named(rows, np.flatnonzero(counts))} ({told('row', numbers)})"
+    return f"{named(rows, np.flatnonzero(counts))} ({told('row', numbers)})"
 
 
-def _named(rows: Rows, columns: Indices) -> str:
+def named(rows: Rows, columns: Indices) -> str:
     """Return columns by name where they have one, else by number."""
     if rows.kind == "text":
         return "the text"
     return told("column", columns if rows.columns is None else [rows.columns[column] for column in columns])
-
-
-def _original(split: Split, kept: Indices | None, kept_test: Indices | None) -> dict[str, Indices]:
-    """Return the row numbers in the source of each part's rows."""
-    numbers = {"training": split.train, "validation": split.validation, "test": split.test}
-    origins = (kept, kept, kept_test if split.official_test else kept)
-    return {
-        name: rows if origin is None else origin[rows]
-        for (name, rows), origin in zip(numbers.items(), origins, strict=True)
-    }
-
-
-def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
-    values, first, counts = np.unique(y, return_index=True, return_counts=True)
-    once = counts == 1
-    text = f"Training has only one row of {told('label', values[once])} ({told('row', numbers[first[once]])})."
-    return [Finding("warning", text)] if once.any() else []
-
-
-def _constant(train: Rows) -> list[Finding]:
-    if train.kind == "text" or len(train) < 2:
-        return []
-    if train.kind == "sparse":
-        low, high = (getattr(train.X, name)(axis=0).toarray().ravel() for name in ("nanmin", "nanmax"))
-    else:
-        low, high = (function.reduce(train.X, axis=0) for function in (np.fmin, np.fmax))
-    columns = np.flatnonzero((low == high) | np.isnan(low))  # NaN: every value is missing
-    text = f"All training rows have the same value, or none, in {_named(train, columns)}."
-    return [Finding("warning", text)] if len(columns) else []
-
-
-def _unlike(train: Rows, part: Rows, name: str) -> list[Finding]:
-    """Return why a part cannot be compared with training at all."""
-    kinds = ["text" if rows.y.dtype.kind == "O" else "whole numbers" for rows in (train, part)]
-    findings = []
-    if kinds[0] != kinds[1]:
-        findings.append(Finding("error", f"Labels are {kinds[0]} in training, but {kinds[1]} in {name} rows."))
-    inputs = [(rows.kind, rows.n_features) for rows in (train, part)]
-    if inputs[0] != inputs[1]:
-        shapes = [kind if D is None else f"{kind} with {D} columns" for kind, D in inputs]
-        findings.append(Finding("error", f"Inputs are {shapes[0]} in training, but {shapes[1]} in {name} rows."))
-    return findings
-
-
-def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) -> list[Finding]:
-    trained, seen, findings = np.unique(y), np.unique(y_part), []
-    new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
-    if len(new):
-        rows = told("row", numbers[np.isin(y_part, new)])
-        findings.append(Finding("error", f"{told('Label', new)}: in {name} {rows}, but never in training."))
-    if len(lacking):
-        findings.append(Finding("warning", f"No {name} row has {told('label', lacking)}."))
-    return findings
-
-
-def _duplicates(
-    train: Rows, part: Rows, keys: NDArray[np.uint64], name: str, numbers: dict[str, Indices]
-) -> list[Finding]:
-    """Return how many rows of a part are training rows too, with the label of one of those or with none of theirs."""
-    _, codes = np.unique(np.concatenate([train.y, part.y]), return_inverse=True)
-    # A label's code times an odd number keeps equal inputs of different labels apart; uint64 wraps around.
-    marks = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    ours = _keys(part.X)
-    findings, left = [], np.arange(len(part))
-    for label, shift in (("the same", marks), ("another", np.zeros_like(marks))):
-        twins = _first(keys + shift[: len(keys)], (ours + shift[len(keys) :])[left])
-        rows, twins = left[twins >= 0], twins[twins >= 0]
-        equal = _equal(part.X, rows, train.X, twins)
-        rows, twins = rows[equal], twins[equal]
-        left = np.setdiff1d(left, rows)
-        if len(rows):
-            pairs = list(zip(numbers[name][rows].tolist(), numbers["training"][twins].tolist(), strict=True))
-            start = f"{len(rows):,} of {len(part):,} {name} rows equal a training row with {label} label"
-            findings.append(Finding("warning", f"{start}: ({name}, training) {told('row', pairs)}."))
-    return findings
-
-
-def _keys(X: Any) -> NDArray[np.uint64]:
-    """Return a number per row (N,), the same for equal rows and, but for one pair in 2**40 or so, for no others."""
-    if X.ndim == 1:
-        return np.fromiter(map(hash, X), dtype=np.int64, count=len(X)).view(np.uint64)
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    factors = np.random.PCG64(0).random_raw(X.shape[1]) | np.uint64(1)
-    for start, block in blocks(X):
-        keys[start : start + block.shape[0]] = _patterns(block) @ factors
-    return keys
-
-
-def _patterns(block: Any) -> Any:
-    """Return the bits of the values as uint32, dense or sparse as the block is: one pattern for NaN, one for zero."""
-    sparse = hasattr(block, "indptr")
-    values = np.add(block.data if sparse else block, np.float32(0), dtype=np.float32)  # -0.0 becomes 0.0
-    values[np.isnan(values)] = np.nan
-    bits = values.view(np.uint32)
-    return type(block)((bits, block.indices, block.indptr), shape=block.shape) if sparse else bits
-
-
-def _first(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Indices:
-    """Return the first place of each wanted key among keys, -1 where it is not there."""
-    values, first = np.unique(keys, return_index=True)
-    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-    return np.where(values[place] == wanted, first[place], -1)
-
-
-def _equal(X: Any, rows: Indices, Z: Any, others: Indices) -> NDArray[np.bool_]:
-    """Return where a row of X equals the other one of Z, in every value."""
-    if X.ndim == 1:
-        return np.asarray(X[rows] == Z[others], dtype=bool)
-    equal, step = np.empty(len(rows), dtype=bool), _step(X)
-    for start in range(0, len(rows), step):
-        cut = slice(start, start + step)
-        unlike = _patterns(_block(X, rows[cut])) != _patterns(_block(Z, others[cut]))
-        equal[cut] = ~unlike.any(axis=1) if isinstance(unlike, np.ndarray) else unlike.getnnz(axis=1) == 0
-    return equal

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ldsvm.baselines import lookup
-from ldsvm.datasets.features import Step, parse
 from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.steps import Step, parse
 
 Scalar = bool | int | float | str | None
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _+().-]*$", max_length=60)]

@@ -6,7 +6,6 @@ import glob
 import os
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from ldsvm.baselines import lookup
 from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.words import unknown
 from ldsvm.experiment.config import Config, MethodConfig, Paths
 from ldsvm.experiment.results import slug
 
@@ -176,13 +176,6 @@ def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
             models = [t for t in (inner, *getattr(inner, "__args__", ())) if isinstance(t, type)]
             model = next((t for t in models if issubclass(t, BaseModel)), model)
     return list(model.model_fields)
-
-
-def unknown(what: str, key: str, allowed: Sequence[str]) -> str:
-    """Return one sentence for a name that nothing knows: the nearest valid one, and all of them."""
-    near = get_close_matches(key, allowed, n=1, cutoff=0.5)
-    hint = f' (did you mean "{near[0]}"?)' if near else ""
-    return f"{what} is unknown{hint}; allowed: {', '.join(allowed)}."
 
 
 def _check_names(config: Config, path: str | Path) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits
+from ldsvm.datasets.parts import check_parts
 from ldsvm.datasets.summary import summarise
-from ldsvm.datasets.validation import check_parts, clean, refuse
+from ldsvm.datasets.validation import clean, refuse
 from ldsvm.experiment import arrays
 from ldsvm.experiment.config import Config, SplitConfig
 from ldsvm.experiment.results import slug

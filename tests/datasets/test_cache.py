@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from ldsvm.datasets import DataError, cache
+from ldsvm.datasets import DataError, cache, columns
 from ldsvm.datasets.dataset import Raw, Rows
 
 if TYPE_CHECKING:
@@ -166,15 +166,32 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     path = tmp_path / "a.parquet"
     path.write_bytes(b"old")
 
-    def disk_full(table: object, where: Path, **options: object) -> None:
-        Path(where).write_bytes(b"half of i")
+    def disk_full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(pq, "write_table", disk_full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", disk_full)
     with pytest.raises(DataError, match=r"a\.parquet: the prepared data cannot be written \(no space left\)"):
         cache.write(path, mini.raw())
     assert path.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_parts_whose_labels_have_no_common_type_cannot_be_one_file(tmp_path: Path) -> None:
+    rows = Rows(np.zeros((2, 1), dtype=np.float32), np.array([1, 2]))
+    with pytest.raises(DataError, match="cannot be written"):
+        cache.write(tmp_path / "a.parquet", Raw(rows, replace(rows, y=words("a", "b")), "s"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_groups_of_rows_are_put_together_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "GROUP", 1)  # one row in each group
+    for name, rows in KINDS.items():
+        cache.write(tmp_path / f"{name}.parquet", Raw(rows, rows.take([1, 0]), "s"))
+        assert pq.ParquetFile(tmp_path / f"{name}.parquet").num_row_groups > 2
+        back = cache.read(tmp_path / f"{name}.parquet")
+        assert back is not None
+        same(back.train, rows)
+        same(back.test, rows.take([1, 0]))
 
 
 def test_a_cache_folder_that_is_a_file_is_named(mini: Mini, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ldsvm.datasets import DataError, catalog, load
-from ldsvm.datasets.catalog import catalogue, one_of
+from ldsvm.datasets.catalog import catalogue
 from ldsvm.datasets.loading import GENERATED, SOURCES
+from ldsvm.datasets.words import one_of
 
 README = Path(__file__).resolve().parents[2] / "data" / "README.md"
 

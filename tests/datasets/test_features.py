@@ -20,7 +20,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from ldsvm.datasets import DataError
-from ldsvm.datasets.features import Step, describe, fit_transform, parse, pipeline, transform
+from ldsvm.datasets.features import describe, fit_transform, pipeline, transform
+from ldsvm.datasets.steps import Step, parse
 
 RAW = os.environ.get("LDSVM_DATA_HOME")
 ARCHIVE = Path(RAW or ".") / "20news" / "20news-bydate.tar.gz"

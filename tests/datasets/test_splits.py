@@ -11,7 +11,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ldsvm.datasets import DataError, Split, balanced, grouped, ordered, shuffled, stratified
-from ldsvm.datasets.splits import Indices, absent, told
+from ldsvm.datasets.dataset import absent
+from ldsvm.datasets.split import Indices
+from ldsvm.datasets.words import told
 
 # Uneven classes, in an order that is no function of the class: 0 once in 10 rows, 1 thrice, 2 six times.
 UNEVEN = np.tile([2, 1, 2, 2, 0, 1, 2, 2, 1, 2], 30)

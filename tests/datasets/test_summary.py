@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from ldsvm.datasets import Rows, validation
+from ldsvm.datasets import Rows
+from ldsvm.datasets import flaws as counted
 from ldsvm.datasets.summary import facts, sentences, summarise
 
 NAN = float("nan")
@@ -24,7 +25,7 @@ def texts(*values: str | None) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "untidy"])
 def test_numbers_equal_those_of_the_whole_array(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validation, "BLOCK", 50)
+    monkeypatch.setattr(counted, "BLOCK", 50)
     random = np.random.default_rng(1)
     X = random.choice([0.0, -0.0, 1.5, NAN], p=[0.5, 0.1, 0.3, 0.1], size=(70, 9)).astype(np.float32)
     X[:, 4] = 1

@@ -10,8 +10,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ldsvm.datasets import DataError, Rows, Split
-from ldsvm.datasets import validation as checked
-from ldsvm.datasets.validation import Cleaned, Finding, check_parts, clean, flaws, refuse
+from ldsvm.datasets import flaws as counted
+from ldsvm.datasets.duplicates import keys_of
+from ldsvm.datasets.flaws import flaws
+from ldsvm.datasets.parts import check_parts
+from ldsvm.datasets.validation import Cleaned, Finding, clean, refuse
 
 NAN, INF = float("nan"), float("inf")
 NONE = np.array([], dtype=np.int64)
@@ -120,7 +123,7 @@ def test_infinite_values_are_an_error_everywhere(kind: Kind, missing: str) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_flaws_equal_a_count_of_the_whole_array(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked, "BLOCK", 40)  # several blocks, the last one shorter
+    monkeypatch.setattr(counted, "BLOCK", 40)  # several blocks, the last one shorter
     random = np.random.default_rng(0)
     X = random.choice([0, 1, NAN, INF, -INF], p=[0.5, 0.38, 0.08, 0.02, 0.02], size=(53, 7)).astype(np.float32)
     found = flaws(rows_of(kind, X))
@@ -271,7 +274,7 @@ def test_row_numbers_of_the_source_survive_what_was_left_out() -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, "text"])
 def test_duplicates_equal_a_comparison_of_all_pairs(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked, "BLOCK", 60)
+    monkeypatch.setattr(counted, "BLOCK", 60)
     random = np.random.default_rng(3)
     X = random.choice([0.0, -0.0, 1.0, 2.0, NAN], size=(120, 4)).astype(np.float32)
     y = random.integers(0, 3, 120)
@@ -302,7 +305,8 @@ def test_duplicates_equal_a_comparison_of_all_pairs(kind: Any, monkeypatch: pyte
 
 def test_rows_of_one_key_are_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     # With one key for all, every pair is a candidate, and only the comparison of values can tell.
-    monkeypatch.setattr(checked, "_keys", lambda X: np.zeros(len(X), dtype=np.uint64))
+    for module in ("parts", "duplicates"):
+        monkeypatch.setattr(f"ldsvm.datasets.{module}.keys_of", lambda X: np.zeros(len(X), dtype=np.uint64))
     rows = rows_of("dense", [[1, 0], [2, 0], [1, 0], [3, 0]], [0, 0, 0, 0])
     found, split = parts(rows, [0, 1], [], [2, 3])
     assert "1 of 2 test rows equal a training row with the same label" in check_parts(*found, split=split)[-1].text
@@ -310,20 +314,20 @@ def test_rows_of_one_key_are_still_compared(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_keys_do_not_depend_on_how_rows_are_stored() -> None:
     X = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0], [NAN, -1, 256]], np.float32)
-    one = checked._keys(X)
+    one = keys_of(X)
     assert len(set(one.tolist())) == 4
     for other in (untidy(X), csr_matrix(X), np.where(X == 0, -X, X), np.asfortranarray(X)):
-        np.testing.assert_array_equal(checked._keys(other), one)
+        np.testing.assert_array_equal(keys_of(other), one)
     # 2 stored as 1 + 1, as SciPy allows; and one of the many patterns of bits that are NaN.
     stored = np.array([1, 1, 1, 3, NAN, -1, 256], np.float32)
     twice = csr_matrix((stored, [1, 0, 0, 2, 0, 1, 2], [0, 1, 4, 4, 7]), shape=X.shape)
-    np.testing.assert_array_equal(checked._keys(twice), one)
+    np.testing.assert_array_equal(keys_of(twice), one)
     other_nan = X.copy()
     other_nan[3, 0] = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
     assert other_nan.tobytes() != X.tobytes()
-    np.testing.assert_array_equal(checked._keys(other_nan), one)
+    np.testing.assert_array_equal(keys_of(other_nan), one)
     pixels = np.array([[0, 255], [7, 0]], np.uint8)
-    np.testing.assert_array_equal(checked._keys(pixels), checked._keys(pixels.astype(np.float32)))
+    np.testing.assert_array_equal(keys_of(pixels), keys_of(pixels.astype(np.float32)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

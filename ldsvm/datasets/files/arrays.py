@@ -15,6 +15,7 @@ from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import faults, numbers, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.words import told
 
 CSR = ("data", "indices", "indptr", "shape")
 
@@ -121,7 +122,7 @@ def _checked(X: Any, given: str, name: str) -> Any:
         which = numbers.infinite_rows(X)
     if len(which):
         raise DataError(
-            f"{given}: {name} is infinite or beyond ±3.4e38, the range of float32, in {faults.rows(which)}; "
+            f"{given}: {name} is infinite or beyond ±3.4e38, the range of float32, in {told('row', which)}; "
             "allowed are finite numbers and missing values."
         )
     return X

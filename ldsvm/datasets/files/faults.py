@@ -10,9 +10,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from zipfile import BadZipFile
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from ldsvm.datasets.dataset import DataError
 
 # Cut archives are an EOFError, a zlib.error or a BadZipFile; pyarrow raises subclasses of Python's own errors, among
@@ -28,7 +25,6 @@ FAULTS = (
     zlib.error,
     BadZipFile,
 )
-SHOWN_ROWS = 5
 SHOWN_NAMES = 10
 
 
@@ -54,20 +50,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f", nearest {found[0]!r}" if found else ""
-
-
-def rows(numbers: ArrayLike) -> str:
-    """Return row numbers, counted from 0, as words: at most five of them and how many more there are.
-
-    Examples
-    --------
-    >>> rows([3]), rows(range(8))
-    ('row 3', 'rows 0, 1, 2, 3, 4 and 3 more')
-    """
-    found = np.asarray(numbers)
-    more = len(found) - SHOWN_ROWS
-    shown = ", ".join(str(number) for number in found[:SHOWN_ROWS])
-    return f"row{'s' if len(found) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
+from ldsvm.datasets.words import told
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
 Column = list[Any]
@@ -107,7 +108,7 @@ def _stray(column: Column) -> str:
         return "is text"
     word = _value(column, int(which[0]))
     shown = f", {word!r} first" if len(word) <= LONGEST else ""
-    return f"is text in {faults.rows(which)}{shown}"
+    return f"is text in {told('row', which)}{shown}"
 
 
 def _value(column: Column, row: int) -> str:
@@ -139,7 +140,7 @@ def _width(name: str, column: Column, given: str) -> int | None:
     if len(other):
         raise DataError(
             f"{given}: column {name!r} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
-            f"{faults.rows(other)}; all must have one length."
+            f"{told('row', other)}; all must have one length."
         )
     return int(known[0])
 
@@ -185,7 +186,7 @@ def _refuse_infinite(X: NDArray[np.float32], name: str, given: str) -> None:
     which = infinite_rows(X)
     if len(which):
         raise DataError(
-            f"{given}: column {name!r} is infinite or beyond ±3.4e38, the range of float32, in {faults.rows(which)}; "
+            f"{given}: column {name!r} is infinite or beyond ±3.4e38, the range of float32, in {told('row', which)}; "
             "allowed are finite numbers and missing values."
         )
 

@@ -11,6 +11,7 @@ from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.numbers import Column, is_number, is_text
+from ldsvm.datasets.words import told
 
 WHOLE = 2.0**53  # from here on float64 skips whole numbers, so two classes could become one
 
@@ -124,4 +125,4 @@ def _refuse_missing(column: Column, what: str) -> None:
     ]
     which = np.flatnonzero(np.concatenate([gap | blank for gap, blank in zip(missing, empty, strict=True)]))
     if len(which):
-        raise DataError(f"{what} is missing in {faults.rows(which)}; every row needs one.")
+        raise DataError(f"{what} is missing in {told('row', which)}; every row needs one.")

@@ -1,0 +1,75 @@
+"""Rows of one part that another part has too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.dataset import Rows
+from ldsvm.datasets.flaws import block_of, blocks, step_of
+from ldsvm.datasets.split import Indices
+from ldsvm.datasets.validation import Finding
+from ldsvm.datasets.words import told
+
+
+def duplicates(
+    train: Rows, part: Rows, keys: NDArray[np.uint64], name: str, numbers: dict[str, Indices]
+) -> list[Finding]:
+    """Return how many rows of a part are training rows too, with the label of one of those or with none of theirs."""
+    _, codes = np.unique(np.concatenate([train.y, part.y]), return_inverse=True)
+    # A label's code times an odd number keeps equal inputs of different labels apart; uint64 wraps around.
+    marks = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    ours = keys_of(part.X)
+    findings, left = [], np.arange(len(part))
+    for label, shift in (("the same", marks), ("another", np.zeros_like(marks))):
+        twins = _first(keys + shift[: len(keys)], (ours + shift[len(keys) :])[left])
+        rows, twins = left[twins >= 0], twins[twins >= 0]
+        equal = _equal(part.X, rows, train.X, twins)
+        rows, twins = rows[equal], twins[equal]
+        left = np.setdiff1d(left, rows)
+        if len(rows):
+            pairs = list(zip(numbers[name][rows].tolist(), numbers["training"][twins].tolist(), strict=True))
+            start = f"{len(rows):,} of {len(part):,} {name} rows equal a training row with {label} label"
+            findings.append(Finding("warning", f"{start}: ({name}, training) {told('row', pairs)}."))
+    return findings
+
+
+def keys_of(X: Any) -> NDArray[np.uint64]:
+    """Return a number per row (N,), the same for equal rows and, but for one pair in 2**40 or so, for no others."""
+    if X.ndim == 1:
+        return np.fromiter(map(hash, X), dtype=np.int64, count=len(X)).view(np.uint64)
+    keys = np.empty(X.shape[0], dtype=np.uint64)
+    factors = np.random.PCG64(0).random_raw(X.shape[1]) | np.uint64(1)
+    for start, block in blocks(X):
+        keys[start : start + block.shape[0]] = _patterns(block) @ factors
+    return keys
+
+
+def _patterns(block: Any) -> Any:
+    """Return the bits of the values as uint32, dense or sparse as the block is: one pattern for NaN, one for zero."""
+    sparse = hasattr(block, "indptr")
+    values = np.add(block.data if sparse else block, np.float32(0), dtype=np.float32)  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan
+    bits = values.view(np.uint32)
+    return type(block)((bits, block.indices, block.indptr), shape=block.shape) if sparse else bits
+
+
+def _first(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Indices:
+    """Return the first place of each wanted key among keys, -1 where it is not there."""
+    values, first = np.unique(keys, return_index=True)
+    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return np.where(values[place] == wanted, first[place], -1)
+
+
+def _equal(X: Any, rows: Indices, Z: Any, others: Indices) -> NDArray[np.bool_]:
+    """Return where a row of X equals the other one of Z, in every value."""
+    if X.ndim == 1:
+        return np.asarray(X[rows] == Z[others], dtype=bool)
+    equal, step = np.empty(len(rows), dtype=bool), step_of(X)
+    for start in range(0, len(rows), step):
+        cut = slice(start, start + step)
+        unlike = _patterns(block_of(X, rows[cut])) != _patterns(block_of(Z, others[cut]))
+        equal[cut] = ~unlike.any(axis=1) if isinstance(unlike, np.ndarray) else unlike.getnnz(axis=1) == 0
+    return equal

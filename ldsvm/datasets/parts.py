@@ -1,0 +1,104 @@
+"""What must hold of the parts of a split side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.dataset import Rows
+from ldsvm.datasets.duplicates import duplicates, keys_of
+from ldsvm.datasets.split import Indices, Split
+from ldsvm.datasets.validation import Finding, named
+from ldsvm.datasets.words import told
+
+
+def check_parts(
+    train: Rows,
+    validation: Rows,
+    test: Rows,
+    *,
+    split: Split,
+    kept: Indices | None = None,
+    kept_test: Indices | None = None,
+) -> list[Finding]:
+    """Compare the parts of a split, whose inputs have D columns or are texts; parts may be empty.
+
+    Labels that training never sees, and parts of other inputs or types of label, are errors. Classes with few rows,
+    columns with one value, and rows of another part that training has too are warnings. Rows are told by their
+    numbers in the source: ``split`` has them, ``kept`` and ``kept_test`` (see `Cleaned`) translate where rows of the
+    training data and of the official test set were left out. Inputs are equal when every value is, NaN equals NaN.
+
+    Examples
+    --------
+    >>> rows = Rows(np.float32([[1], [2], [3], [2]]), np.array([0, 1, 0, 1]))
+    >>> split = Split(np.array([0, 1]), np.array([], dtype=np.int64), np.array([2, 3]), official_test=False)
+    >>> parts = [rows.take(part) for part in (split.train, split.validation, split.test)]
+    >>> check_parts(*parts, split=split)[1].text
+    '1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1).'
+    """
+    numbers = _original(split, kept, kept_test)
+    findings = _rare(train.y, numbers["training"]) + _constant(train)
+    keys = keys_of(train.X)
+    for name, part in (("validation", validation), ("test", test)):
+        if not len(part):
+            continue
+        unlike = _unlike(train, part, name)
+        findings += unlike or _labels(train.y, part.y, name, numbers[name])
+        if not unlike:
+            findings += duplicates(train, part, keys, name, numbers)
+    return findings
+
+
+def _original(split: Split, kept: Indices | None, kept_test: Indices | None) -> dict[str, Indices]:
+    """Return the row numbers in the source of each part's rows."""
+    numbers = {"training": split.train, "validation": split.validation, "test": split.test}
+    origins = (kept, kept, kept_test if split.official_test else kept)
+    return {
+        name: rows if origin is None else origin[rows]
+        for (name, rows), origin in zip(numbers.items(), origins, strict=True)
+    }
+
+
+def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
+    values, first, counts = np.unique(y, return_index=True, return_counts=True)
+    once = counts == 1
+    text = f"Training has only one row of {told('label', values[once])} ({told('row', numbers[first[once]])})."
+    return [Finding("warning", text)] if once.any() else []
+
+
+def _constant(train: Rows) -> list[Finding]:
+    if train.kind == "text" or len(train) < 2:
+        return []
+    if train.kind == "sparse":
+        low, high = (getattr(train.X, name)(axis=0).toarray().ravel() for name in ("nanmin", "nanmax"))
+    else:
+        low, high = (function.reduce(train.X, axis=0) for function in (np.fmin, np.fmax))
+    columns = np.flatnonzero((low == high) | np.isnan(low))  # NaN: every value is missing
+    text = f"All training rows have the same value, or none, in {named(train, columns)}."
+    return [Finding("warning", text)] if len(columns) else []
+
+
+def _unlike(train: Rows, part: Rows, name: str) -> list[Finding]:
+    """Return why a part cannot be compared with training at all."""
+    kinds = ["text" if rows.y.dtype.kind == "O" else "whole numbers" for rows in (train, part)]
+    findings = []
+    if kinds[0] != kinds[1]:
+        findings.append(Finding("error", f"Labels are {kinds[0]} in training, but {kinds[1]} in {name} rows."))
+    inputs = [(rows.kind, rows.n_features) for rows in (train, part)]
+    if inputs[0] != inputs[1]:
+        shapes = [kind if D is None else f"{kind} with {D} columns" for kind, D in inputs]
+        findings.append(Finding("error", f"Inputs are {shapes[0]} in training, but {shapes[1]} in {name} rows."))
+    return findings
+
+
+def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) -> list[Finding]:
+    trained, seen, findings = np.unique(y), np.unique(y_part), []
+    new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
+    if len(new):
+        rows = told("row", numbers[np.isin(y_part, new)])
+        findings.append(Finding("error", f"{told('Label', new)}: in {name} {rows}, but never in training."))
+    if len(lacking):
+        findings.append(Finding("warning", f"No {name} row has {told('label', lacking)}."))
+    return findings
