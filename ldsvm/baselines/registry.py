@@ -34,7 +34,7 @@ def _ours() -> Any:
 
 
 def _count_ours(fitted: Any) -> int | None:
-    return int(fitted.n_basis_) if fitted.n_basis_ else None
+    return int(fitted.n_basis_) if hasattr(fitted, "centers_") else None  # a linear map has none
 
 
 def _arrays_ours(fitted: Any) -> list[np.ndarray]:

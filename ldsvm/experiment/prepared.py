@@ -127,7 +127,7 @@ def _read(config: Config) -> _Source:
     )
     assert train is not None
     notes = [*data.notes, *refuse([*train.findings, *(test.findings if test else ())])]
-    data = replace(data, train=train.rows, test=test.rows if test else None)
+    data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
     return _Source(data, train.kept, test.kept if test else None, notes)
 
 
@@ -138,7 +138,7 @@ def _one(config: Config, source: _Source, seed: int) -> Prepared:
     # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
-    folder = config.paths.cache / f"{data.name}-{digest}"
+    folder = config.paths.cache / f"{slug(data.name)}-{digest}"
     if folder.exists() and not arrays.intact(folder):
         warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
         shutil.rmtree(folder)
