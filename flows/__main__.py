@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["data"]:
         return _data(given[1:])
     asked = _parser().parse_args(given)
+    warnings.showwarning = _remark  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
@@ -84,7 +86,10 @@ def _data(arguments: Sequence[str]) -> int:
         folder = cache_folder(overrides, root=ROOT)
     except ConfigError as error:
         return _complain(str(error), 2)
-    return data.main([text for text in arguments if text not in overrides], cache_dir=folder)
+    try:
+        return data.main([text for text in arguments if text not in overrides], cache_dir=folder)
+    except OSError as error:
+        return _complain(f"paths.cache is {folder}, which cannot be used ({error.strerror}).", 2)
 
 
 def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
@@ -166,6 +171,13 @@ def _only(handler: logging.Handler) -> None:
         logger = logging.getLogger(name)
         logger.handlers = []
         logger.propagate = True
+
+
+def _remark(message: Warning | str, *_: object) -> None:
+    """Show a warning as a sentence, without the line of code that gave it."""
+    from flows.progress import say
+
+    say(f"warning: {message}")
 
 
 def _complain(text: str, code: int) -> int:

@@ -14,6 +14,9 @@ from ldsvm.report.publish import collect
 def report(config: str, overrides: list[str]) -> str:
     """Write the report of an experiment file anew; raise ConfigError when nothing has been run with it."""
     settings = load_config(config, overrides, root=ROOT)
+    facts = prepare_data(settings)
     if not any(collect(settings, problem) for problem in settings.problems):
-        raise ConfigError(f"{config}: no results in {settings.results}; run pipeline with the same settings first.")
-    return write_report(settings, prepare_data(settings), {})
+        raise ConfigError(
+            f"{config}: no results of these data in {settings.results}; run pipeline with the same settings first."
+        )
+    return write_report(settings, facts, {})

@@ -19,8 +19,11 @@ from ldsvm.experiment.record import percent, run_method, standing, track_data
 from ldsvm.experiment.results import MethodFailed
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.worker import Worker
 from ldsvm.report.build import note
-from ldsvm.report.publish import collect, failures, place, publish
+from ldsvm.report.publish import FACTS, collect, failures, place, publish
+
+WORKER = Worker()  # one process for all fits of this one; it starts when there is something to fit
 
 
 @task(name="prepare", cache_policy=NO_CACHE)
@@ -29,7 +32,7 @@ def prepare_data(config: Config) -> str:
     with working(f"prepare {config.dataset.name}") as news:
         splits = preparation.prepare(config, lambda done: news(f"split {done} of {config.split.repeats}"))
         config.results.mkdir(parents=True, exist_ok=True)
-        file = config.results / "prepared.json"
+        file = config.results / FACTS
         preparation.save(splits, file)
         news(_sizes(splits))
     for sentence in [*sentences(splits[0].summary), *splits[0].features]:
@@ -69,13 +72,13 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
         splits = preparation.read(Path(facts))
         outcome = run_method(
             config, splits, problem, name,
-            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split,
+            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split, runner=WORKER,
         )  # fmt: skip
         count = sum(len(result.trials) for result in outcome.results)
         mean = "mean " if len(splits) > 1 else ""
         end = f"trials {count}, {mean}test error {percent(outcome.error)}" if outcome.judged else ""
-        news(f"failed: {outcome.failure}" if outcome.failure else end)
-    if outcome.failure:
+        news(outcome.failure or end)
+    if outcome.failure and not outcome.foreseen:
         raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
     return str(folder)
 
@@ -96,6 +99,16 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     """
     if not names:
         raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
+    with WORKER:
+        runs = _contest(config, facts, names)
+    page = write_report(config, facts, runs)
+    if failed := failures(config):
+        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
+    return page
+
+
+def _contest(config: Config, facts: str, names: Sequence[str]) -> dict[str, str]:
+    """Run every method on every problem; return the tracking run of each problem."""
     tracker = Tracker(config.paths.runs, config.name)
     if swept := tracker.sweep():
         say(f"{swept} runs of a process that died are now marked KILLED")
@@ -111,9 +124,6 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
                     raise outcome
             found = [outcome for outcome in collect(config, problem) if outcome.method in names]
             run.describe(name=f"{problem.name} · {standing(found)}", note=note(problem, found))
-            run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure) or None
+            run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure and not o.foreseen) or None
             runs[problem.name] = run.id
-    page = write_report(config, facts, runs)
-    if failed := failures(config):
-        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
-    return page
+    return runs

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ldsvm.baselines.registry import METHODS, Method, lookup
+from ldsvm.baselines.registry import METHODS, Method, lookup, shared
 
-__all__ = ["METHODS", "Method", "lookup"]
+__all__ = ["METHODS", "Method", "lookup", "shared"]

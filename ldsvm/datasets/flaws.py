@@ -15,36 +15,59 @@ from ldsvm.datasets.split import Indices
 BLOCK = 2**21  # values looked at together: the temporary arrays stay below 64 MiB
 
 
+@dataclass(eq=False)
+class Flaw:
+    """Where values of one kind are: a mask of the rows (N,), and the columns (k,) with the rows that each has it in.
+
+    Only faulty columns are there, in order: a sparse matrix may have more columns than memory has room for.
+    """
+
+    rows: NDArray[np.bool_]
+    columns: Indices
+    counts: Indices
+
+    @classmethod
+    def none(cls, n: int) -> Flaw:
+        """Return what n rows without any such value have."""
+        return cls(np.zeros(n, dtype=bool), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+    def add(self, rows: Indices, columns: Indices) -> None:
+        """Count values at these places (m,)."""
+        self.rows[rows] = True
+        new, counts = np.unique(columns, return_counts=True)
+        self.columns, place = np.unique(np.concatenate([self.columns, new]), return_inverse=True)
+        # Weighted counts are float64: exact, since there are fewer than 2**53 rows.
+        self.counts = np.bincount(place, np.concatenate([self.counts, counts])).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Flaws:
-    """Which rows (N,) have a value that is missing or infinite, and how many rows each column (D,) has it in."""
+    """Where values are missing, and where they are infinite."""
 
-    missing_rows: NDArray[np.bool_]
-    missing: Indices
-    infinite_rows: NDArray[np.bool_]
-    infinite: Indices
+    missing: Flaw
+    infinite: Flaw
 
 
 def flaws(rows: Rows) -> Flaws:
-    """Count missing and infinite values, in blocks of rows; a text is one column."""
-    n, D = len(rows), rows.n_features or 1
+    """Find missing and infinite values, in blocks of rows; a text is one column."""
+    missing, infinite = Flaw.none(len(rows)), Flaw.none(len(rows))
     if rows.kind == "text":
-        gone = absent(rows.X)
-        return Flaws(gone, np.array([gone.sum()]), np.zeros(n, dtype=bool), np.zeros(1, dtype=np.int64))
-    found = [(np.zeros(n, dtype=bool), np.zeros(D, dtype=np.int64)) for _ in range(2)]
+        gone = np.flatnonzero(absent(rows.X))
+        missing.add(gone, np.zeros_like(gone))
+        return Flaws(missing, infinite)
     for start, block in blocks(rows.X):
         sparse = hasattr(block, "indptr")
         values = block.data if sparse else block
         if np.isfinite(values).all():
             continue
-        for (flagged, counts), test in zip(found, (np.isnan, np.isinf), strict=True):
+        for flaw, test in ((missing, np.isnan), (infinite, np.isinf)):
             places = np.nonzero(test(values))
             if sparse:
                 (entries,) = places
                 places = np.searchsorted(block.indptr, entries, side="right") - 1, block.indices[entries]
-            flagged[start + places[0]] = True
-            counts += np.bincount(places[1], minlength=D)
-    return Flaws(*found[0], *found[1])
+            if len(places[0]):
+                flaw.add(start + places[0], places[1].astype(np.int64))
+    return Flaws(missing, infinite)
 
 
 def blocks(X: Any) -> Iterator[tuple[int, Any]]:

@@ -71,13 +71,25 @@ def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
 def _constant(train: Rows) -> list[Finding]:
     if train.kind == "text" or len(train) < 2:
         return []
+    D, varying = train.n_features or 0, _varying(train)
+    total = D - len(varying)
+    # Five of them at most are told, and those lie among the first: D may be larger than memory.
+    first = np.setdiff1d(np.arange(min(D, len(varying) + 5)), varying)[:5]
+    text = f"All training rows have the same value, or none, in {named(train, first, total)}."
+    return [Finding("warning", text)] if total else []
+
+
+def _varying(train: Rows) -> Indices:
+    """Return the sorted numbers of the columns that have different values, the missing ones aside."""
     if train.kind == "sparse":
-        low, high = (getattr(train.X, name)(axis=0).toarray().ravel() for name in ("nanmin", "nanmax"))
+        # Only columns with stored values can vary; the others are cut out, since SciPy needs memory for each.
+        used, places = np.unique(train.X.indices, return_inverse=True)
+        X = type(train.X)((train.X.data, places, train.X.indptr), shape=(len(train), len(used)))
+        low, high = (getattr(X, name)(axis=0).toarray().ravel() for name in ("nanmin", "nanmax"))
     else:
+        used = np.arange(train.X.shape[1])
         low, high = (function.reduce(train.X, axis=0) for function in (np.fmin, np.fmax))
-    columns = np.flatnonzero((low == high) | np.isnan(low))  # NaN: every value is missing
-    text = f"All training rows have the same value, or none, in {named(train, columns)}."
-    return [Finding("warning", text)] if len(columns) else []
+    return used[low < high].astype(np.int64)  # NaN, where every value is missing, is less than nothing
 
 
 def _unlike(train: Rows, part: Rows, name: str) -> list[Finding]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.flaws import blocks, flaws
+from ldsvm.datasets.words import cut
 
 COLUMNS = 20  # columns with missing values that a summary names, the worst first
 
@@ -112,11 +113,12 @@ def _classes(y: NDArray[Any]) -> dict[str, int]:
 
 
 def _missing(rows: Rows) -> dict[str, Any]:
-    counts = flaws(rows).missing
-    worst = np.argsort(-counts, kind="stable")[:COLUMNS]
+    missing = flaws(rows).missing
+    worst = np.argsort(-missing.counts, kind="stable")[:COLUMNS]
     names = ("text",) if rows.kind == "text" else rows.columns
-    found = {str(place if names is None else names[place]): int(counts[place]) for place in worst if counts[place]}
-    return {"total": int(counts.sum()), "columns": found}
+    places, counts = missing.columns[worst].tolist(), missing.counts[worst].tolist()
+    found = {str(place if names is None else names[place]): count for place, count in zip(places, counts, strict=True)}
+    return {"total": int(missing.counts.sum()), "columns": found}
 
 
 def _texts(X: NDArray[Any]) -> dict[str, Any]:
@@ -154,7 +156,7 @@ def _size(number: float) -> str:
 
 
 def _gaps(missing: dict[str, Any]) -> str:
-    columns = ", ".join(f"{name} ({count:,})" for name, count in missing["columns"].items())
+    columns = ", ".join(f"{cut(name)} ({count:,})" for name, count in missing["columns"].items())
     told = sum(missing["columns"].values())
     rest = f" and others ({missing['total'] - told:,})" if told < missing["total"] else ""
     return f"{_count(missing['total'], 'missing value')}: {columns}{rest}"

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError, Rows, absent
-from ldsvm.datasets.flaws import flaws
+from ldsvm.datasets.finding import Finding
+from ldsvm.datasets.flaws import Flaw, flaws
+from ldsvm.datasets.names import alike, unknown
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import shown, told
 
 MISSING = ("refuse", "drop", "impute")
 
@@ -36,7 +38,12 @@ class Cleaned:
 
 
 def clean(
-    rows: Rows, *, missing: Literal["refuse", "drop", "impute"], classes: Sequence[Any] | None, what: str
+    rows: Rows,
+    *,
+    missing: Literal["refuse", "drop", "impute"],
+    classes: Sequence[Any] | None,
+    what: str,
+    official: bool = False,
 ) -> Cleaned:
     """Check rows and leave out those that are not wanted.
 
@@ -47,6 +54,7 @@ def clean(
         "impute"; missing labels and texts cannot be imputed
     classes : the labels to keep; None keeps all
     what : names the rows in the findings, such as "training data"
+    official : whether they are an official test set, which may lack classes, and, for "impute", columns
 
     Returns
     -------
@@ -67,20 +75,21 @@ def clean(
     """
     if missing not in MISSING:
         near = difflib.get_close_matches(str(missing), MISSING, 1, 0)[0]
-        raise DataError(f"missing={missing!r} is unknown, nearest {near!r}: use one of {', '.join(MISSING)}.")
+        raise DataError(f"missing={shown(missing)} is unknown, nearest {near!r}: use one of {', '.join(MISSING)}.")
     kept, findings = _labelled(rows.y, missing)
     y = _one_type(rows.y[kept])
     if y is None:
         findings.append(Finding("error", "the labels must be all whole numbers or all text."))
         rows = _take(rows, kept)
     else:
-        wanted, found = _wanted(y, classes)
+        wanted, found = _wanted(y, classes, official)
         kept = kept[wanted]
         chosen = replace(_take(rows, kept), y=y[wanted])
-        complete, more = _complete(chosen, kept, missing)
+        complete, more = _complete(chosen, kept, missing, official)
         rows, kept = _take(chosen, complete), kept[complete]
         # A wanted class that nobody has is the reason for too few, not a second fault.
-        findings += found + more + ([] if any(f.level == "error" for f in found) else _enough(rows))
+        findings += found + more + ([] if any(f.level == "error" for f in found) else _enough(rows, official))
+        findings += alike(y)
     return Cleaned(rows, kept, tuple(Finding(found.level, f"{what}: {found.text}") for found in findings))
 
 
@@ -125,12 +134,16 @@ def _one_type(y: NDArray[Any]) -> NDArray[Any] | None:
     return y.astype(np.int64) if all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds) else None
 
 
-def _wanted(y: NDArray[Any], classes: Sequence[Any] | None) -> tuple[Indices, list[Finding]]:
+def _wanted(y: NDArray[Any], classes: Sequence[Any] | None, official: bool) -> tuple[Indices, list[Finding]]:
     if classes is None:
         return np.arange(len(y)), []
     values, codes = np.unique(y, return_inverse=True)
     known = values.tolist()
-    findings = [Finding("error", _unknown(name, known)) for name in dict.fromkeys(classes) if name not in known]
+    findings = [
+        Finding("warning", f"no row has label {shown(name)}.") if official else Finding("error", unknown(name, known))
+        for name in dict.fromkeys(classes)
+        if name not in known
+    ]
     rows = np.flatnonzero(np.isin(codes, [code for code, value in enumerate(known) if value in classes]))
     if len(rows) < len(y):
         findings.append(
@@ -139,30 +152,23 @@ def _wanted(y: NDArray[Any], classes: Sequence[Any] | None) -> tuple[Indices, li
     return rows, findings
 
 
-def _unknown(name: Any, known: list[Any]) -> str:
-    by_text = {str(value): value for value in known}
-    near = [by_text[text] for text in difflib.get_close_matches(str(name), by_text, 1)]
-    rest = f"the nearest is {near[0]!r}" if near else f"the rows have {told('label', known)}"
-    return f"no row has label {name!r}; {rest}."
-
-
-def _complete(rows: Rows, kept: Indices, missing: str) -> tuple[Indices, list[Finding]]:
+def _complete(rows: Rows, kept: Indices, missing: str, official: bool) -> tuple[Indices, list[Finding]]:
     """Return which rows stay, and what was found about missing, infinite and empty values."""
     found, every, findings = flaws(rows), np.arange(len(rows)), []
-    if found.infinite.any():
-        where = _where(rows, found.infinite, kept[found.infinite_rows])
+    if len(found.infinite.columns):
+        where = _where(rows, found.infinite, kept)
         findings.append(Finding("error", f"values are infinite in {where}: only finite ones are allowed."))
-    nowhere = np.flatnonzero((found.missing == len(rows)) & (len(rows) > 0))
-    if len(nowhere):
+    nowhere = found.missing.columns[found.missing.counts == len(rows)]
+    if len(nowhere) and not official:
         findings.append(Finding("error", f"no row has a value in {named(rows, nowhere)}: leave it out."))
-    elif found.missing.any():
-        gone = found.missing_rows
-        where = f"values are missing in {_where(rows, found.missing, kept[gone])}"
+    elif len(found.missing.columns):
+        gone = found.missing.rows
+        where = f"values are missing in {_where(rows, found.missing, kept)}"
         if missing == "drop":
             every = np.flatnonzero(~gone)
             findings.append(Finding("warning", f"{where}: {gone.sum():,} of {len(gone):,} rows left out."))
         elif missing == "impute" and rows.kind != "text":
-            findings.append(Finding("warning", f"{where}: {found.missing.sum():,} values to impute."))
+            findings.append(Finding("warning", f"{where}: {found.missing.counts.sum():,} values to impute."))
         else:
             allowed = "missing='drop'" if rows.kind == "text" else "missing='drop' or missing='impute'"
             findings.append(Finding("error", f"{where}: allowed only with {allowed}."))
@@ -177,18 +183,21 @@ def _empty(rows: Rows, kept: Indices) -> list[Finding]:
     return [Finding("warning", f"the text is empty in {where}.")] if empty.any() else []
 
 
-def _enough(rows: Rows) -> list[Finding]:
+def _enough(rows: Rows, official: bool) -> list[Finding]:
+    if official:
+        return [] if len(rows) else [Finding("error", "no rows are left, but at least one is needed.")]
     classes = len(np.unique(rows.y))
     text = f"{len(rows):,} rows with {classes} distinct labels are left, but at least 2 labels are needed."
     return [] if classes > 1 else [Finding("error", text)]
 
 
-def _where(rows: Rows, counts: Indices, numbers: Indices) -> str:
-    return f"{named(rows, np.flatnonzero(counts))} ({told('row', numbers)})"
+def _where(rows: Rows, flaw: Flaw, kept: Indices) -> str:
+    return f"{named(rows, flaw.columns)} ({told('row', kept[flaw.rows])})"
 
 
-def named(rows: Rows, columns: Indices) -> str:
-    """Return columns by name where they have one, else by number."""
+def named(rows: Rows, columns: Indices, total: int | None = None) -> str:
+    """Return columns by name where they have one, else by number; total: how many, if these are only the first."""
     if rows.kind == "text":
         return "the text"
-    return told("column", columns if rows.columns is None else [rows.columns[column] for column in columns])
+    items = columns if rows.columns is None else [rows.columns[column] for column in columns]
+    return told("column", items, total)

@@ -1,4 +1,4 @@
-"""Parts of sentences: lists cut short, and names that somebody may have meant."""
+"""Parts of sentences: values and lists cut short, and names that somebody may have meant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def told(noun: str, items: Sequence[Any] | NDArray[Any]) -> str:
+LONGEST = 40  # characters of a value that a message shows: it may be anybody's text
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Return a text of at most ``longest`` characters, the last of them "…" where some were cut off.
+
+    Examples
+    --------
+    >>> cut("a text too long", 7), cut("short", 7)
+    ('a text…', 'short')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def shown(value: Any) -> str:
+    """Return one value, or the name of a column or a class, for a message: quoted where it is text, and cut.
+
+    Examples
+    --------
+    >>> shown("age"), shown(np.int64(3)), shown("x" * 50) == repr("x" * 39 + "…")
+    ("'age'", '3', True)
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    return repr(cut(plain)) if isinstance(plain, str) else cut(repr(plain))
+
+
+def told(noun: str, items: Sequence[Any] | NDArray[Any], total: int | None = None) -> str:
     """Return a list for a message: at most five of the items, then how many more.
+
+    total: how many there are where ``items`` are only the first of them.
 
     Examples
     --------
     >>> told("row", [3, 17, 20, 21, 35, 40, 41]), told("column", ["age"])
     ('rows 3, 17, 20, 21, 35 and 2 more', "column 'age'")
     """
-    shown = ", ".join(repr(item.item() if isinstance(item, np.generic) else item) for item in items[:5])
-    more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
-    return f"{noun}{'s' * (len(items) != 1)} {shown}{more}"
+    n = len(items) if total is None else total
+    more = f" and {n - 5:,} more" if n > 5 else ""
+    return f"{noun}{'s' * (n != 1)} {', '.join(map(shown, items[:5]))}{more}"
 
 
 def one_of(wrong: object, allowed: Iterable[str]) -> str:

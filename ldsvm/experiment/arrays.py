@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from ldsvm.datasets import DataError
 
-SUMS = "sha256.json"
+SUMS, TEMPORARY = "sha256.json", ".part"
 CSR = ("data", "indices", "indptr", "shape")
 
 
@@ -40,18 +39,18 @@ def load(folder: Path, name: str) -> Any:
 def write(folder: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` write files into a new folder, and put it in its place only when all are there.
 
-    Raises DataError with one sentence when the disk refuses.
+    To be called by one process at a time. Raises DataError with one sentence when the disk refuses.
     """
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    for left in folder.parent.glob(f".*{TEMPORARY}"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    temporary = folder.with_name(f".{folder.name}{TEMPORARY}")
     try:
         temporary.mkdir(parents=True)
         fill(temporary)
         (temporary / SUMS).write_text(json.dumps(_sums(temporary), indent=1), encoding="utf-8")
         os.rename(temporary, folder)
     except OSError as error:
-        # Another run may have finished the same folder first; its content is the same by name.
-        if not (folder.exists() and intact(folder)):
-            raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
+        raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -60,9 +59,20 @@ def intact(folder: Path) -> bool:
     """Tell whether the folder holds exactly the bytes that were written."""
     try:
         promised = json.loads((folder / SUMS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return bool(promised == _sums(folder))
+    except (OSError, ValueError, RecursionError):
         return False
-    return bool(promised == _sums(folder))
+
+
+def discard(folder: Path) -> None:
+    """Remove a prepared folder, or whatever lies in its place; raise DataError when the disk refuses."""
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise DataError(f"{folder}: is damaged and cannot be removed ({error}).") from error
 
 
 def _sums(folder: Path) -> dict[str, str]:

@@ -7,9 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator, model_validator
 
-from ldsvm.baselines import lookup
+from ldsvm.baselines import lookup, shared
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
 
@@ -51,7 +51,7 @@ class DatasetConfig(Frozen):
     group: str | None = None
     time: str | None = None
     missing: Literal["refuse", "drop", "impute"] = "refuse"
-    classes: Annotated[list[int | str], Field(min_length=2)] | None = None
+    classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
     options: dict[str, Scalar] = {}
 
     @property
@@ -63,6 +63,13 @@ class DatasetConfig(Frozen):
             path=self.path, test_path=self.test_path, format=self.format, label=self.label, columns=self.columns,
             drop=self.drop, text=self.text, group=self.group, time=self.time,
         )  # fmt: skip
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _labels(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(v, bool) or not isinstance(v, int | str) for v in value):
+            raise ValueError("allowed: whole numbers and words; words that YAML takes for true or false need quotes")
+        return value
 
     @model_validator(mode="after")
     def _one_source(self) -> DatasetConfig:
@@ -96,6 +103,13 @@ class SplitConfig(Frozen):
     test: Size | Literal["official"]
     repeats: int = Field(default=1, ge=1, le=1000)
 
+    @field_validator("test", mode="before")
+    @classmethod
+    def _size_or_word(cls, value: Any) -> Any:
+        if isinstance(value, str) and value != "official":
+            raise ValueError('allowed: a count, a fraction, or "official"')
+        return value
+
     @model_validator(mode="after")
     def _repeats_differ(self) -> SplitConfig:
         if self.kind == "time" and self.repeats > 1:
@@ -109,12 +123,21 @@ class JudgeConfig(Frozen):
     repeats: int = Field(ge=1, le=1000)
 
 
+class LimitsConfig(Frozen):
+    """What one fit may take. fit_s: seconds; points of a search that are fitted together have as many times that."""
+
+    fit_s: float = Field(gt=0)
+
+
 class MethodConfig(Frozen):
-    """One method: the estimator's registry name, its fixed parameters, and the values to try."""
+    """One method: the estimator's registry name, its fixed parameters, and the values to try.
+
+    search: "default" is the registry's space, less what `params` fix.
+    """
 
     estimator: str
     params: dict[str, Scalar] = {}
-    search: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    search: dict[str, Annotated[list[Scalar], Field(min_length=1)]] | Literal["default"] = {}
 
     @field_validator("estimator")
     @classmethod
@@ -125,12 +148,17 @@ class MethodConfig(Frozen):
             raise ValueError(error.args[0]) from None
         return value
 
+    @property
+    def space(self) -> dict[str, list[Scalar]]:
+        """The values to try, by parameter."""
+        if self.search != "default":
+            return dict(self.search)
+        return {k: list(v) for k, v in lookup(self.estimator).space.items() if k not in self.params}
+
     def make(self, point: dict[str, Any], *, seed: int, n_jobs: int) -> Any:
         """Return the unfitted estimator at one point; it gets `random_state` and `n_jobs` where it has them."""
-        estimator = lookup(self.estimator).make()
-        known = estimator.get_params()
-        shared = {k: v for k, v in {"random_state": seed, "n_jobs": n_jobs}.items() if k in known}
-        return estimator.set_params(**{**shared, **self.params, **point})
+        estimator = shared(lookup(self.estimator).make(), seed=seed, n_jobs=n_jobs)
+        return estimator.set_params(**{**self.params, **point})
 
 
 class Config(Frozen):
@@ -145,6 +173,7 @@ class Config(Frozen):
     problems: list[ProblemConfig] = Field(min_length=1)
     split: SplitConfig
     judge: JudgeConfig
+    limits: LimitsConfig
     methods: dict[Name, MethodConfig] = Field(min_length=1)
     features: tuple[Step, ...] = ()
 
@@ -152,6 +181,12 @@ class Config(Frozen):
     @classmethod
     def _steps(cls, value: Any) -> tuple[Step, ...]:
         return parse(value)
+
+    @model_validator(mode="after")
+    def _seeds_exist(self) -> Config:
+        if self.seed + self.split.repeats > 2**32:
+            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
+        return self
 
     @property
     def results(self) -> Path:

@@ -1,19 +1,145 @@
-"""One method on one problem: search, fit the winner, judge it."""
+"""One method on one problem: search, fit the winner, judge it. Fits and clocks run in the process of the runner."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ldsvm.baselines import lookup
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.judge import judge
+from ldsvm.experiment.judge import Score, judge
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.search import OnTrials, best, run_search
-from ldsvm.experiment.trial import Data, Job, OnStep, fit_point, reason, sentence
+from ldsvm.experiment.trial import Data, Job, OnStep, Trial, fit_point, reason, run_job, sentence
+from ldsvm.experiment.worker import Runner, Stopped, Tell
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What fitting and judging one point gave. model: only ours, which is kept. latent: the training set in it."""
+
+    score: Score
+    valid_error: float
+    train_s: float
+    notes: list[str]
+    history: list[dict[str, Any]]
+    stop_reason: str | None = None
+    best_iter: int | None = None
+    map: str | None = None
+    n_latent: int | None = None
+    model: Any = None
+    latent: Any = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where one method competes: the data of one split in one labelling, and what a fit may take."""
+
+    prepared: Prepared
+    labels: str
+    fit_s: float
+    runner: Runner
+
+    def search(self, job: Job, on_step: OnStep) -> list[Trial]:
+        """Run one job of a search within its time; never raises."""
+        try:
+            limit = self.fit_s * len(job.points)
+            found: list[Trial] = self.runner.call(fit_job, job, self.prepared, self.labels, limit_s=limit, tell=on_step)
+            return found
+        except Stopped as stop:
+            return [Trial(dict(p), i, failure=str(stop)) for p, i in zip(job.points, job.orders, strict=True)]
+
+    def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
+        """Fit the single point of a job and judge it."""
+        judged: Judged = self.runner.call(
+            fit_and_judge, job, self.prepared, self.labels, repeats, limit_s=2 * self.fit_s, tell=on_step
+        )
+        return judged
+
+    def train_alone(self, job: Job) -> float | None:
+        """Return the seconds of the same fit on one thread, None when they are too many."""
+        try:
+            seconds: float = self.runner.call(
+                fit_on_one_thread, replace(job, n_jobs=1), self.prepared, self.labels, limit_s=self.fit_s
+            )
+            return seconds
+        except Stopped:
+            return None
+
+
+def compete(
+    config: Config,
+    prepared: Prepared,
+    problem: ProblemConfig,
+    name: str,
+    runner: Runner,
+    on_trials: OnTrials,
+    on_step: OnStep,
+) -> tuple[Result, Judged | None]:
+    """Return what the method `name` achieves on one split, and what the judge saw (None when it failed).
+
+    The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
+    set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
+    `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
+    """
+    method, seed = config.methods[name], prepared.seed
+    match = Match(prepared, problem.labels, config.limits.fit_s, runner)
+    start = time.perf_counter()
+    search = partial(match.search, on_step=on_step)
+    trials = run_search(method, search, seed=seed, n_jobs=config.n_jobs, on_trials=on_trials)
+    seconds = time.perf_counter() - start
+    number = seed - config.seed
+    result = Result(problem.name, name, method.estimator, trials, number, prepared.digest, search_s=seconds)
+    try:
+        point = best(trials).params
+        job = Job(method, (point,), (0,), seed, config.n_jobs)
+        judged = match.judge(job, config.judge.repeats, on_step)
+    except Exception as error:
+        return replace(result, failure=sentence(error)), None
+    done = replace(
+        result,
+        params={**method.params, **point},
+        train_alone_s=match.train_alone(job) if config.n_jobs > 1 else judged.train_s,
+        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
+    )
+    return done, judged
+
+
+def fit_job(job: Job, prepared: Prepared, labels: str, tell: Tell) -> list[Trial]:
+    """Fit every point of a job; for the runner's process."""
+    return run_job(job, training_data(prepared, labels), tell)
+
+
+def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
+    """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
+    data = training_data(prepared, labels)
+    fit = fit_point(job, job.points[0], data, tell)
+    model, method = fit.model, lookup(job.method.estimator)
+    X_test, y_test = prepared.arrays("test", labels)
+    score = judge(model, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs)
+    return Judged(
+        score=score,
+        valid_error=float(np.mean(model.predict(data.X_valid) != data.y_valid)),
+        train_s=fit.seconds,
+        notes=fit.notes,
+        history=[dict(row) for row in getattr(model, "history_", [])],
+        stop_reason=reason(model),
+        best_iter=getattr(model, "best_iter_", None),
+        **(_ours(model, data) if method.iterative else {}),
+    )
+
+
+def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
+    """Return the seconds of the fit of a job's single point with all libraries held to one thread."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return fit_point(job, job.points[0], training_data(prepared, labels)).seconds
 
 
 def training_data(prepared: Prepared, labels: str) -> Data:
@@ -21,46 +147,10 @@ def training_data(prepared: Prepared, labels: str) -> Data:
     return Data(*prepared.arrays("train", labels), *prepared.arrays("validation", labels))
 
 
-def compete(
-    config: Config, prepared: Prepared, problem: ProblemConfig, name: str, on_trials: OnTrials, on_step: OnStep
-) -> tuple[Result, Any]:
-    """Return what the method `name` achieves on one split, and the judged model (None when it failed).
-
-    The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
-    set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
-    `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
-    """
-    method = config.methods[name]
-    data = training_data(prepared, problem.labels)
-    trials = run_search(method, data, seed=prepared.seed, n_jobs=config.n_jobs, on_trials=on_trials, on_step=on_step)
-    result = Result(problem.name, name, method.estimator, trials, prepared.seed - config.seed)
-    try:
-        point = best(trials).params
-        fit = fit_point(Job(method, (point,), (0,), prepared.seed, config.n_jobs), point, data, on_step)
-        score = judge(
-            fit.model,
-            lookup(method.estimator),
-            *prepared.arrays("test", problem.labels),
-            repeats=config.judge.repeats,
-        )
-    except Exception as error:
-        return replace(result, failure=sentence(error)), None
-    done = replace(
-        result,
-        params={**method.params, **point},
-        valid_error=float(np.mean(fit.model.predict(data.X_valid) != data.y_valid)),
-        train_s=fit.seconds,
-        score=score,
-        stop_reason=reason(fit.model),
-        history=[dict(row) for row in getattr(fit.model, "history_", [])],
-        best_iter=getattr(fit.model, "best_iter_", None),
-        **_kind(fit.model, method.estimator),
-        notes=fit.notes,
-    )
-    return done, fit.model
-
-
-def _kind(model: Any, estimator: str) -> dict[str, Any]:
-    if not lookup(estimator).iterative:
-        return {}
-    return {"map": model.map if isinstance(model.map, str) else None, "n_latent": int(model.coef_.shape[-1])}
+def _ours(model: Any, data: Data) -> dict[str, Any]:
+    return {
+        "map": model.map if isinstance(model.map, str) else None,
+        "n_latent": int(model.coef_.shape[-1]),
+        "model": model,
+        "latent": model.transform(data.X),
+    }

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ldsvm.baselines import Method
 
@@ -19,9 +20,10 @@ class Score:
     """What the judge found on the test set.
 
     error, error_low, error_high: fraction of wrong predictions and its 95 % Wilson interval. n_wrong of n_test.
-    n_basis: number of basis functions, None where there are none. parameter_bytes: size of what a prediction needs.
-    predict_us: microseconds per sample. classes: K labels. class_errors: K fractions. confusion: K rows of K counts,
-    row = true class, column = predicted class.
+    n_basis: number of basis functions, None where there are none; n_basis_sum: the sum over the machines that share
+    them. parameter_bytes: size of what a prediction needs. predict_us: microseconds per sample on one thread,
+    predict_all_us: on all that the experiment may use. classes: K labels. class_errors: K fractions. confusion: K rows
+    of K counts, row = true class, column = predicted class.
     """
 
     error: float
@@ -30,18 +32,21 @@ class Score:
     n_wrong: int
     n_test: int
     n_basis: int | None
+    n_basis_sum: int | None
     parameter_bytes: int
     predict_us: float
+    predict_all_us: float
     classes: list[Any]
     class_errors: list[float]
     confusion: list[list[int]]
 
 
-def judge(fitted: Any, method: Method, X: NDArray[Any], y: NDArray[Any], *, repeats: int) -> Score:
+def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
 
     The only place that sees test data; call it once per method, after every choice is made. The speed is the median
-    of `repeats` predictions of the whole set on one thread, after one that warms up caches and compilers.
+    of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
+    compilers.
     """
     classes = np.unique(np.concatenate([fitted.classes_, y]))
     predicted = fitted.predict(X)
@@ -56,8 +61,10 @@ def judge(fitted: Any, method: Method, X: NDArray[Any], y: NDArray[Any], *, repe
         n_wrong=wrong,
         n_test=len(y),
         n_basis=method.count(fitted),
-        parameter_bytes=sum(int(array.nbytes) for array in method.arrays(fitted)),
-        predict_us=_predict_us(fitted, X, repeats),
+        n_basis_sum=method.total(fitted),
+        parameter_bytes=sum(_bytes(array) for array in method.arrays(fitted)),
+        predict_us=(alone := _predict_us(fitted, X, repeats, 1)),
+        predict_all_us=alone if n_jobs == 1 else _predict_us(fitted, X, repeats, n_jobs),
         classes=classes.tolist(),
         class_errors=((totals - np.diag(confusion)) / np.maximum(totals, 1)).tolist(),
         confusion=confusion.tolist(),
@@ -83,25 +90,31 @@ def wilson(wrong: int, n: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+def _bytes(array: Any) -> int:
+    """Return the size of an array or of a sparse matrix, such as the training rows of nearest neighbours."""
+    parts = [getattr(array, name) for name in ("data", "indices", "indptr")] if issparse(array) else [array]
+    return sum(int(part.nbytes) for part in parts)
+
+
 @contextmanager
-def _one_thread(fitted: Any) -> Iterator[None]:
-    """Hold predictions to one thread: not every method can use more, and waiting threads would time the machine."""
+def _threads(fitted: Any, number: int) -> Iterator[None]:
+    """Hold predictions to so many threads, in libraries and in estimators that start their own."""
     from threadpoolctl import threadpool_limits
 
-    given = {key: value for key, value in fitted.get_params(deep=False).items() if key == "n_jobs"}
-    fitted.set_params(**dict.fromkeys(given, 1))
+    given = {key: value for key, value in fitted.get_params().items() if key.split("__")[-1] == "n_jobs"}
+    fitted.set_params(**dict.fromkeys(given, number))
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(number):
             yield
     finally:
         fitted.set_params(**given)
 
 
-def _predict_us(fitted: Any, X: NDArray[Any], repeats: int) -> float:
+def _predict_us(fitted: Any, X: Any, repeats: int, threads: int) -> float:
     times = []
-    with _one_thread(fitted):
+    with _threads(fitted, threads):
         for _ in range(repeats):
             start = time.perf_counter()
             fitted.predict(X)
             times.append(time.perf_counter() - start)
-    return float(np.median(times)) / len(X) * 1e6
+    return float(np.median(times)) / X.shape[0] * 1e6

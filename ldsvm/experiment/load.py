@@ -27,7 +27,8 @@ class _Loader(yaml.SafeLoader):
     """YAML in which 1e-3 is a number (PyYAML wants 1.0e-3) and a key given twice is refused."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        merge = "tag:yaml.org,2002:merge"  # <<: *anchor, whose keys this mapping may replace
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(problem=f'key "{key}" is given twice', problem_mark=node.start_mark)
@@ -40,7 +41,7 @@ _Loader.add_implicit_resolver(
 
 
 # What PyYAML raises for impossible dates, numbers of thousands of digits and bottomless nesting is no YAMLError.
-NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
+NOT_YAML = (yaml.YAMLError, ValueError, RecursionError, LookupError, AttributeError, TypeError, OverflowError)
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
@@ -147,6 +148,8 @@ def _sentence(error: ValidationError, tree: dict[str, Any]) -> str:
     if first["type"] == "missing":
         return f'key "{path}" is missing.'
     rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_type" and isinstance(first["input"], bool):
+        rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
     rule = rule[:1].lower() + rule[1:]
     return f'key "{path}" has value {_short(first["input"])}; {rule.removesuffix(".")}.'
 
@@ -158,7 +161,7 @@ def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
         try:
             tree = tree[part]
         except (KeyError, IndexError, TypeError):
-            break
+            continue
         found.append(part)
     return found
 
@@ -195,14 +198,14 @@ def _check_names(config: Config, path: str | Path) -> None:
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     """Refuse parameters the estimator does not have, and values it would refuse hours later in `fit`."""
     known = list(lookup(method.estimator).make().get_params())
-    for section, keys in (("params", method.params), ("search", method.search)):
+    for section, keys in (("params", method.params), ("search", method.space)):
         for key in keys:
             if key not in known:
                 raise ConfigError(unknown(f"{where}.{section}.{key}", key, known))
-    for key in method.search:
+    for key in method.search if method.search != "default" else ():
         if key in method.params:
             raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
-    points: list[dict[str, Any]] = [{}, *({k: v} for k, values in method.search.items() for v in values)]
+    points: list[dict[str, Any]] = [{}, *({k: v} for k, values in method.space.items() for v in values)]
     for point in points:
         estimator = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
         try:

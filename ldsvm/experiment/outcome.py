@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -42,6 +44,11 @@ class Outcome:
         return f"{failed[0].failure}{where if len(self.results) > 1 else ''}"
 
     @property
+    def verdict(self) -> str:
+        """One word or two where there is no result."""
+        return str(self.failure).partition(":")[0] if self.foreseen else "failed"
+
+    @property
     def scores(self) -> list[Score]:
         """What the judge found, split by split."""
         return [r.score for r in self.results if r.score is not None]
@@ -79,9 +86,25 @@ class Outcome:
         return median(r.train_s for r in self.results if r.train_s is not None)
 
     @property
+    def train_alone_s(self) -> float | None:
+        """Median seconds of the same fit on one thread; None where its time ran out."""
+        found = [r.train_alone_s for r in self.results if r.train_alone_s is not None]
+        return median(found) if len(found) == len(self.results) else None
+
+    @property
+    def search_s(self) -> float:
+        """Median seconds of the search on one split."""
+        return median(r.search_s for r in self.results if r.search_s is not None)
+
+    @property
     def predict_us(self) -> float:
-        """Median microseconds per predicted sample."""
+        """Median microseconds per predicted sample on one thread."""
         return median(score.predict_us for score in self.scores)
+
+    @property
+    def predict_all_us(self) -> float:
+        """Median microseconds per predicted sample on all threads of the experiment."""
+        return median(score.predict_all_us for score in self.scores)
 
     @property
     def parameter_bytes(self) -> float:
@@ -93,6 +116,17 @@ class Outcome:
         """Median number of basis functions, None where there are none."""
         sizes = [score.n_basis for score in self.scores if score.n_basis is not None]
         return median(sizes) if sizes else None
+
+    @property
+    def n_basis_sum(self) -> float | None:
+        """Median of their sum over the machines that share them."""
+        sizes = [score.n_basis_sum for score in self.scores if score.n_basis_sum is not None]
+        return median(sizes) if sizes else None
+
+    @property
+    def foreseen(self) -> bool:
+        """Whether it failed by a limit that was set, of time or of memory, and not by a fault."""
+        return self.failure is not None and self.failure.startswith(("not run:", "stopped: time"))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -118,9 +152,23 @@ def split_folder(folder: Path, split: int) -> Path:
     return folder / f"split-{split}"
 
 
-def read(folder: Path, repeats: int) -> Outcome | None:
-    """Return the outcome in a method's folder; None until every one of its splits has a result."""
-    places = [split_folder(folder, i) for i in range(repeats)]
-    if not all((place / results.FILE).is_file() for place in places):
-        return None
-    return Outcome(folder, tuple(results.read(place) for place in places))
+def read(folder: Path, digests: Sequence[str]) -> Outcome | None:
+    """Return the outcome in a method's folder; None unless every split has a result, and of just these data.
+
+    digests: of the prepared data, split by split. A file that cannot be read is reported by a `UserWarning`.
+    """
+    found = []
+    for i, digest in enumerate(digests):
+        place = split_folder(folder, i)
+        if not (place / results.FILE).is_file():
+            return None
+        try:
+            result = results.read(place)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            name = place / results.FILE
+            warnings.warn(f"{name} is left out: it cannot be read ({error}); run it again.", UserWarning, stacklevel=2)
+            return None
+        if result.data != digest:  # the data have changed since
+            return None
+        found.append(result)
+    return Outcome(folder, tuple(found))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits
+from ldsvm.datasets.atomic import alone
 from ldsvm.datasets.parts import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import clean, refuse
@@ -23,7 +25,7 @@ from ldsvm.experiment.results import slug
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT = "facts.json", "features.skops", "split.npz"
-LAYOUT = 2  # raise it when what a folder holds, or how it is computed, changes
+LAYOUT = 3  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
@@ -34,8 +36,9 @@ class Prepared:
     folder: holds X_{part} (n, D) float32, dense or CSR, and y_{part} (n,) for the parts train, validation and test,
     the row numbers of the split, and the fitted feature steps. digest: names the content (data, split, features).
     split: digest of the row numbers. seed: of the split and of everything fitted to it. sizes: rows per part.
-    features: what the steps did, one sentence each. notes: what was noticed about the data. summary: see
-    `ldsvm.datasets.summary`. dataset: name, source, licence, citation, checksum of the content.
+    columns: names of the inputs as they came, None where they have none. features: what the steps did, one sentence
+    each. notes: what was noticed about the data. summary: see `ldsvm.datasets.summary`. dataset: name, source,
+    licence, citation, checksum of the content.
     """
 
     folder: Path
@@ -44,6 +47,7 @@ class Prepared:
     seed: int
     sizes: dict[str, int]
     n_features: int
+    columns: list[str] | None
     features: list[str]
     notes: list[str]
     summary: dict[str, Any]
@@ -55,20 +59,28 @@ class Prepared:
 
     def whole(self, model: Any) -> Any:
         """Return the pipeline from the data as they came to the predictions of a model fitted on these features."""
-        file = self.folder / PIPELINE
-        if not file.exists():
-            return model
         from sklearn.pipeline import Pipeline
 
         from ldsvm.experiment.storing import loads
 
-        return Pipeline([*loads(file.read_bytes()).steps, ("model", model)])
+        file = self.folder / PIPELINE
+        steps = [*(loads(file.read_bytes()).steps if file.exists() else ()), ("model", model)]
+        if self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
+            steps[0][1].feature_names_in_ = np.array(self.columns, dtype=object)
+        return Pipeline(steps) if file.exists() else model
 
     def example(self) -> Any:
-        """Return a few inputs as they came, before any feature step: (5, D), or invented texts (2,)."""
+        """Return a few inputs as they came, before any feature step: (5, D), a table where the columns have names, or
+        invented texts (2,).
+        """
         if self.summary["kind"] == "text":
             return np.array(EXAMPLES, dtype=object)
-        return np.load(self.folder / "example.npy")
+        rows = np.load(self.folder / "example.npy")
+        if not self.columns:
+            return rows
+        from pandas import DataFrame
+
+        return DataFrame(rows, columns=self.columns)
 
 
 def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None) -> list[Prepared]:
@@ -126,7 +138,9 @@ def _read(config: Config) -> _Source:
         for rows, what in ((data.train, "training data"), (data.test, "official test set"))
     )
     assert train is not None
-    notes = [*data.notes, *refuse([*train.findings, *(test.findings if test else ())])]
+    unused = config.split.test != "official" and wanted.test_path is not None
+    spare = ["The rows of dataset.test_path are not used: split.test is a size, not official."] if unused else []
+    notes = [*data.notes, *spare, *refuse([*train.findings, *(test.findings if test else ())])]
     data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
     return _Source(data, train.kept, test.kept if test else None, notes)
 
@@ -139,16 +153,27 @@ def _one(config: Config, source: _Source, seed: int) -> Prepared:
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
     folder = config.paths.cache / f"{slug(data.name)}-{digest}"
-    if folder.exists() and not arrays.intact(folder):
-        warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
-        shutil.rmtree(folder)
-    if not folder.exists():
-        arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
+    if not arrays.intact(folder):
+        with _alone(folder.parent):  # another process may be at it, or have finished meanwhile
+            if os.path.lexists(folder) and not arrays.intact(folder):
+                warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
+                arrays.discard(folder)
+            if not folder.exists():
+                arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     about = {name: getattr(data, name) for name in ("name", "source", "licence", "citation", "sha256")}
     sizes = {part: len(getattr(split, part)) for part in PARTS}
     notes = [*source.notes, *facts.pop("notes")]
     return Prepared(folder, digest, split.digest(), seed, sizes, dataset=about, notes=notes, **facts)
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    try:
+        with alone(cache):
+            yield
+    except OSError as error:
+        raise DataError(f"{cache}: prepared data cannot be kept there ({error}).") from error
 
 
 def _split(config: Config, data: Dataset, seed: int) -> Split:
@@ -196,7 +221,8 @@ def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int)
         first = rows["train"].X[:5]
         arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
     source.numbers(split).save(place / SPLIT)
-    facts = {"features": described, "notes": notes, "n_features": n_features}
+    columns = None if data.train.columns is None else list(data.train.columns)
+    facts = {"features": described, "notes": notes, "n_features": n_features, "columns": columns}
     facts["summary"] = summarise(data.train, data.test)
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ldsvm.baselines import lookup
 from ldsvm.experiment import results
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.contest import compete
+from ldsvm.experiment.contest import Judged, compete
 from ldsvm.experiment.outcome import Outcome, split_folder
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.search import OnTrials
 from ldsvm.experiment.tracking import Run, Tracker
 from ldsvm.experiment.trial import OnStep, Trial
+from ldsvm.experiment.worker import Runner
 
 
 def run_method(
@@ -31,6 +31,7 @@ def run_method(
     on_trials: OnTrials,
     on_step: OnStep,
     on_split: Callable[[int], None],
+    runner: Runner,
 ) -> Outcome:
     """Let one method compete on every split, track it under the run `parent`, and write its results below `folder`.
 
@@ -41,17 +42,17 @@ def run_method(
     with tracker.run(name, kind="method", parent=parent) as run:
         for i, prepared in enumerate(splits):
             on_split(i + 1)
-            result, model = compete(config, prepared, problem, name, on_trials, on_step)
+            result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step)
             prefix = f"split {i} · " if len(splits) > 1 else ""
             for trial in result.trials:
                 _track_trial(tracker, run, trial, prefix)
-            if model is not None and i == 0:
-                _track_model(run, result, model, prepared)
-            results.write(result, split_folder(folder, i), _latent_of(model, prepared))
+            if judged is not None and i == 0:
+                _track_model(run, judged, prepared)
+            results.write(result, split_folder(folder, i), partial(_save_latent, judged))
             found.append(result)
         outcome = Outcome(folder, tuple(found))
         _track_outcome(run, outcome)
-        run.failure = outcome.failure
+        run.failure = None if outcome.foreseen else outcome.failure
     return outcome
 
 
@@ -78,23 +79,28 @@ def _track_trial(tracker: Tracker, parent: Run, trial: Trial, prefix: str) -> No
         run.failure = trial.failure
 
 
-def _track_model(run: Run, result: Result, model: Any, prepared: Prepared) -> None:
+def _track_model(run: Run, judged: Judged, prepared: Prepared) -> None:
     """Keep our model of the first split, feature steps included, and the course of its training."""
-    run.history(result.history)
-    if lookup(result.estimator).iterative:
-        run.model(prepared.whole(model), prepared.example())
+    run.history(judged.history)
+    if judged.model is not None:
+        run.model(prepared.whole(judged.model), prepared.example())
 
 
 def _track_outcome(run: Run, outcome: Outcome) -> None:
     if not outcome.judged:
+        run.describe(name=f"{outcome.method} · {outcome.failure}")
         return
     values = {
         "error_percent": _hundred(outcome.error),
         "error_std_percent": _hundred(outcome.spread),
         "valid_error_percent": _hundred(outcome.valid_error),
         "n_basis": outcome.n_basis,
+        "n_basis_sum": outcome.n_basis_sum,
         "train_s": outcome.train_s,
+        "train_alone_s": outcome.train_alone_s,
+        "search_s": outcome.search_s,
         "predict_us": outcome.predict_us,
+        "predict_all_us": outcome.predict_all_us,
         "parameter_bytes": outcome.parameter_bytes,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
@@ -118,17 +124,12 @@ def _hundred(fraction: float | None) -> float | None:
     return None if fraction is None else 100 * fraction
 
 
-def _latent_of(model: Any, prepared: Prepared) -> Any:
-    """Return what writes where the training set lies in the latent space (N, L), for the figure."""
-
-    def write(place: Path) -> None:
-        if hasattr(model, "transform"):
-            X, _ = prepared.arrays("train", "original")
-            np.save(place / "latent.npy", model.transform(X))
-
-    return write
+def _save_latent(judged: Judged | None, place: Path) -> None:
+    """Keep where the training set lies in the latent space (N, L), for the figure."""
+    if judged is not None and judged.latent is not None:
+        np.save(place / "latent.npy", judged.latent)
 
 
 def standing(found: Sequence[Outcome]) -> str:
     """Return every method's test error in one line, such as "ours 2.4 %, NN 1.3 %"."""
-    return ", ".join(f"{o.method} {percent(o.error) if o.judged else 'failed'}" for o in found)
+    return ", ".join(f"{o.method} {percent(o.error) if o.judged else o.verdict}" for o in found)

@@ -27,8 +27,10 @@ class MethodFailed(RuntimeError):
 class Result:
     """One row of the report: the winner of a search, judged on the test set, or the reason why there is none.
 
-    split: the number of the split, from 0. params: the estimator's parameters that the file fixed or searched.
-    valid_error: fraction, of the judged model. train_s: seconds of the fit of exactly that model. history: its
+    split: the number of the split, from 0; data: digest of its prepared data. params: the estimator's parameters that
+    the file fixed or searched.
+    valid_error: fraction, of the judged model. train_s: seconds of the fit of exactly that model, train_alone_s:
+    of the same on one thread, None where its time ran out; search_s: seconds of the whole search. history: its
     training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
     our map, None for others. failure: one sentence or None.
     """
@@ -38,9 +40,12 @@ class Result:
     estimator: str
     trials: list[Trial]
     split: int = 0
+    data: str = ""
     params: dict[str, Any] = field(default_factory=dict)
     valid_error: float | None = None
     train_s: float | None = None
+    train_alone_s: float | None = None
+    search_s: float | None = None
     score: Score | None = None
     stop_reason: str | None = None
     history: list[dict[str, Any]] = field(default_factory=list)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from ldsvm.baselines import lookup
 from ldsvm.experiment.config import MethodConfig
-from ldsvm.experiment.trial import Data, Job, OnStep, Trial, run_job
+from ldsvm.experiment.trial import Job, Trial
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
 
@@ -22,7 +21,7 @@ class SearchFailed(RuntimeError):
 
 def grid(method: MethodConfig) -> list[dict[str, Any]]:
     """Return every combination of the values to try; one empty point when nothing is searched."""
-    return [dict(zip(method.search, values, strict=True)) for values in itertools.product(*method.search.values())]
+    return [dict(zip(method.space, values, strict=True)) for values in itertools.product(*method.space.values())]
 
 
 def jobs(method: MethodConfig, *, seed: int, n_jobs: int) -> list[Job]:
@@ -38,24 +37,23 @@ def jobs(method: MethodConfig, *, seed: int, n_jobs: int) -> list[Job]:
 
 def run_search(
     method: MethodConfig,
-    data: Data,
+    run: Callable[[Job], list[Trial]],
     *,
     seed: int,
     n_jobs: int,
     executor: Executor = map,
     on_trials: OnTrials = lambda done, total: None,
-    on_step: OnStep | None = None,
 ) -> list[Trial]:
     """Fit every point of the grid and return the trials in grid order.
 
-    executor: `map` runs the jobs here, one after the other; anything that calls a function on each job and yields
-    the results in any order will do. on_trials: called after each job with the trials so far and the grid's size.
-    on_step: called after each training iteration; it cannot travel to another process, so leave it out there.
+    run: fits the points of one job and never raises, see `trial.run_job`. executor: `map` runs the jobs here, one after
+    the other; anything that calls a function on each job and yields the results in any order will do. on_trials:
+    called after each job with the trials so far and the grid's size.
     """
     work = jobs(method, seed=seed, n_jobs=n_jobs)
     total = sum(len(job.points) for job in work)
     done: list[Trial] = []
-    for trials in executor(partial(run_job, data=data, on_step=on_step), work):
+    for trials in executor(run, work):
         done.extend(trials)
         on_trials(done, total)
     return sorted(done, key=lambda trial: trial.order)
@@ -68,5 +66,11 @@ def best(trials: Sequence[Trial]) -> Trial:
     """
     good = [trial for trial in trials if trial.valid_error is not None]
     if not good:
-        raise SearchFailed(f"all {len(trials)} trials failed, the first with: {trials[0].failure}")
-    return min(good, key=lambda t: (t.valid_error, t.n_basis or 0, t.params.get("C", 0.0), t.order))
+        count = f"all {len(trials)} trials failed, the first: " if len(trials) > 1 else ""
+        raise SearchFailed(f"{count}{trials[0].failure}")
+    return min(good, key=lambda t: (t.valid_error, t.n_basis or 0, _penalty(t.params), t.order))
+
+
+def _penalty(point: dict[str, Any]) -> float:
+    """Return C, of the classifier itself or of a step of it."""
+    return next((value for key, value in point.items() if key.split("__")[-1] == "C"), 0.0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from ldsvm.datasets.atomic import alone
 from ldsvm.experiment.storing import dumps, trusted
 
 HOST, PID = "ldsvm.host", "ldsvm.pid"
@@ -118,7 +119,7 @@ class Tracker:
         self.runs.mkdir(parents=True, exist_ok=True)
         mlflow.set_tracking_uri(store_uri(self.runs))
         client = mlflow.MlflowClient()
-        with _alone(self.runs):  # two processes that create the tables at once break the store
+        with alone(self.runs):  # two processes that create the tables at once break the store
             client.search_experiments(max_results=1)
         return client
 
@@ -191,19 +192,6 @@ def links(runs: Path, port: int) -> list[str]:
     tracker = Tracker(runs, "Default")
     found = tracker.client.search_experiments(order_by=["last_update_time DESC"])
     return [f"{e.name}: {link(e.experiment_id, port)}" for e in found if e.name != "Default"]
-
-
-@contextmanager
-def _alone(runs: Path) -> Iterator[None]:
-    """Let one process at a time through, where the system has file locks."""
-    with (runs / "store.lock").open("w") as file:
-        try:
-            import fcntl
-        except ImportError:
-            yield
-            return
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _alive(pid: int) -> bool:

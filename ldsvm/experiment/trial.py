@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.baselines import lookup
+from ldsvm.baselines import lookup, memory
 from ldsvm.experiment.config import MethodConfig
 
 Arrays = NDArray[Any]
@@ -26,6 +26,11 @@ class Data:
     y: Arrays
     X_valid: Arrays
     y_valid: Arrays
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Training rows N, validation rows, inputs D."""
+        return len(self.y), len(self.y_valid), int(self.X.shape[1])
 
     @property
     def eval_set(self) -> tuple[Arrays, Arrays]:
@@ -91,6 +96,7 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
 
 def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:
     """Fit one point on the training set; the validation set is passed only to methods that stop by it."""
+    memory.check(job.method.estimator, {**job.method.params, **point}, *data.shape)
     estimator = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs)
     iterative = lookup(job.method.estimator).iterative
     extra = {"eval_set": data.eval_set, "callback": on_step} if iterative else {}
@@ -135,9 +141,10 @@ def reason(model: Any) -> str | None:
 
 
 def sentence(error: BaseException) -> str:
-    """Return an exception as one line: its kind and what it says first."""
+    """Return an exception as one line: its kind, unless it is one of ours and speaks for itself, and what it says."""
     lines = str(error).strip().splitlines() or ["no message"]
-    return f"{type(error).__name__}: {lines[0]}"
+    own = type(error).__module__.startswith("ldsvm.")
+    return lines[0] if own else f"{type(error).__name__}: {lines[0]}"
 
 
 def notes(caught: list[warnings.WarningMessage]) -> list[str]:

@@ -25,17 +25,20 @@ PROTOCOL = (
     "Every method has the same split. Its grid is compared on the validation set, "
     "the best point is fitted once on the training set alone (not again on training and validation data together), "
     "and one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. "
-    "Training time is that of the one fit of the chosen point; prediction time is the median over repeated "
-    "predictions of the whole test set on one thread, after one to warm up."
+    "Training time is that of the one fit of the chosen point with all threads of the experiment, and once more on "
+    "one; prediction time is the median over repeated predictions of the whole test set on one thread, after one to "
+    "warm up. Search time is that of all points on one split. A fit that would need more memory than there is, or more "
+    "time than the file allows, is a row with that reason."
 )
 SEVERAL = (
     " Errors are means over the splits, times and sizes medians; figures and errors in each class are of the first."
 )
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
 SIZES = (
-    "Basis functions are what a prediction must evaluate: training points for nearest neighbours, distinct support "
-    "vectors for the Gaussian SVM (one machine per pair of classes on a shared list), centres for ours; a linear SVM "
-    "has none."
+    "Basis functions are what a prediction must evaluate, each counted once: training points for nearest neighbours "
+    "and kernel projections, distinct support vectors for Gaussian SVMs (and their sum over the machines that share "
+    "them), centres for ours and for RBF networks, landmarks, random features, hidden units, leaves; linear methods "
+    "have none."
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ldsvm.baselines import lookup
+from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.outcome import Outcome, read
 from ldsvm.experiment.prepared import Prepared
@@ -15,18 +16,22 @@ from ldsvm.experiment.tracking import Tracker
 from ldsvm.report import build, html, tables
 from ldsvm.report.build import write
 
-REPORT = "report.html"
+REPORT, FACTS = "report.html", "prepared.json"
 
 
 def failures(config: Config) -> list[str]:
-    """Return one sentence for each method that failed."""
+    """Return one sentence for each method that failed by a fault, and not by a limit that was set."""
     every = [(problem, outcome) for problem in config.problems for outcome in collect(config, problem)]
-    return [f"{o.method} on {problem.name}: {o.failure}" for problem, o in every if o.failure]
+    return [f"{o.method} on {problem.name}: {o.failure}" for problem, o in every if o.failure and not o.foreseen]
 
 
 def collect(config: Config, problem: ProblemConfig) -> list[Outcome]:
-    """Return the outcomes of one problem that are there and complete, in the order of the file."""
-    found = [read(place(config, problem, name), config.split.repeats) for name in config.methods]
+    """Return the outcomes of one problem that are there, complete, and of the data prepared last."""
+    facts = config.results / FACTS
+    if not facts.is_file():
+        return []
+    digests = [prepared.digest for prepared in preparation.read(facts)]
+    found = [read(place(config, problem, name), digests) for name in config.methods]
     return [outcome for outcome in found if outcome is not None]
 
 

@@ -10,8 +10,11 @@ from typing import Any
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 
-BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample")
-MORE = ("validation error %", "parameters kB", "chosen")
+BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
+MORE = (
+    "their sum over machines", "train s, one thread", "predict µs, all threads", "validation error %",
+    "parameters kB", "chosen",
+)  # fmt: skip
 Rows = list[list[str]]
 
 
@@ -33,18 +36,35 @@ def detail(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
 
 def _row(outcome: Outcome) -> list[str]:
     if not outcome.judged:
-        return [outcome.method, "failed", *["–"] * (len(AFTER) + len(MORE)), outcome.failure or ""]
+        return [outcome.method, outcome.verdict, *["–"] * (len(AFTER) + len(MORE)), outcome.failure or ""]
     return [
         outcome.method,
         f"{100 * outcome.error:.2f}",
         _spread(outcome),
-        "–" if outcome.n_basis is None else f"{outcome.n_basis:,.0f}",
-        f"{outcome.train_s:.2g}",
-        f"{outcome.predict_us:.1f}" if outcome.predict_us < 100 else f"{outcome.predict_us:.0f}",
+        _count(outcome.n_basis),
+        seconds(outcome.train_s),
+        _short(outcome.predict_us),
+        seconds(outcome.search_s),
+        _count(outcome.n_basis_sum),
+        "–" if outcome.train_alone_s is None else seconds(outcome.train_alone_s),
+        _short(outcome.predict_all_us),
         f"{100 * outcome.valid_error:.2f}",
         f"{outcome.parameter_bytes / 1000:.1f}",
         point(outcome.params),
     ]
+
+
+def _count(number: float | None) -> str:
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 100 else f"{number:,.0f}"
+
+
+def seconds(number: float) -> str:
+    """Return seconds with two digits, and without a power of ten."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def _spread(outcome: Outcome) -> str:
@@ -63,7 +83,7 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         remark = trial.failure or "; ".join([*([trial.stop_reason] if trial.stop_reason else []), *trial.notes])
-        rows.append([*(value(trial.params[n]) for n in names), error, size, f"{trial.train_s:.2g}", remark])
+        rows.append([*(value(trial.params[n]) for n in names), error, size, seconds(trial.train_s), remark])
     return header, rows
 
 

@@ -47,6 +47,25 @@ def test_file_wins_over_base_and_override_over_both(tmp_path: Path) -> None:
     assert load(tmp_path, tree(), "dataset.missing=drop").dataset.name == "digits"
 
 
+def test_every_split_has_a_seed(tmp_path: Path) -> None:
+    assert load(tmp_path, tree(), "seed=4294967295").seed == 2**32 - 1
+    with pytest.raises(ConfigError, match=r"seeds below 2\*\*32 for all 2 splits"):
+        load(tmp_path, tree(), "seed=4294967295", "split.repeats=2")
+
+
+def test_a_default_search_is_the_registrys_space_less_what_is_fixed(tmp_path: Path) -> None:
+    method = {"estimator": "gaussian_svm", "params": {"C": 1}, "search": "default"}
+    found = load(tmp_path, {**tree(), "methods": {"SVM": method}}).methods["SVM"]
+    assert list(found.space) == ["gamma"]
+    assert len(found.space["gamma"]) > 1
+
+
+def test_an_anchor_may_be_merged(tmp_path: Path) -> None:
+    text = yaml.safe_dump({k: v for k, v in tree().items() if k != "methods"})
+    text += "methods:\n  a: &a {estimator: linear_svm, params: {C: 1}}\n  b: {<<: *a, params: {C: 2}}\n"
+    assert load(tmp_path, text).methods["b"] == models.MethodConfig(estimator="linear_svm", params={"C": 2})
+
+
 def test_numbers_with_an_exponent_are_numbers(tmp_path: Path) -> None:
     found = load(tmp_path, tree(), "methods.Gaussian SVM.search.gamma=[1e-3, 2E+1, 1]")
     assert found.methods["Gaussian SVM"].search["gamma"] == [0.001, 20.0, 1]
@@ -98,6 +117,11 @@ CASES = {
     "dataset.label=y": ['"dataset"', "label together with path"],
     "dataset={name: a, path: a.csv, options: {n_classes: 2}}": ['"dataset"', "not together with path"],
     "dataset.classes=[1]": ['"dataset.classes"', "at least 2"],
+    "dataset.classes=[yes, no]": ['"dataset.classes"', "need quotes"],
+    "dataset.label=no": ['"dataset.label"', "need quotes"],
+    "seed=!!bool x": ["command line", "YAML"],
+    "methods.Gaussian SVM.search=best": ['"methods.Gaussian SVM.search"'],
+    "limits.fit_s=0": ['"limits.fit_s"', "greater than 0"],
     "features=[{pcs: {n_components: 2}}]": ['"features"', "pcs", "pca"],
     "features=[{pca: {n_component: 2}}]": ['"features"', "n_component", "n_components"],
     "seed=-1": ['"seed"', "-1", "greater than or equal to 0"],
@@ -105,7 +129,7 @@ CASES = {
     "judge.repeats=0": ['"judge.repeats"', "greater than or equal to 1"],
     "split.kind=mnist10": ['"split.kind"', "'mnist10'", "'stratified', 'random', 'balanced', 'grouped' or 'time'"],
     "split.train=0": ['"split.train"', "greater than 0"],
-    "split.test=oficial": ['"split.test"', "'oficial'"],
+    "split.test=oficial": ['"split.test"', "'oficial'", '"official"'],
     "split.repeats=0": ['"split.repeats"', "greater than or equal to 1"],
     "split={kind: time, train: 0.5, validation: 0.2, test: 0.3, repeats: 2}": ['"split"', "repeats 1"],
     "name=Two Words": ['"name"', "'Two Words'"],

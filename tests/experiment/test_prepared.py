@@ -90,6 +90,40 @@ def test_facts_survive_the_way_through_a_file(tmp_path: Path) -> None:
     assert preparation.read(tmp_path / "facts.json") == found
 
 
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "cache" / ".digits-0123.part"
+    left.mkdir(parents=True)
+    (left / "X_train.npy").write_bytes(b"half")
+    preparation.prepare(config(tmp_path))
+    assert not left.exists()
+
+
+def test_a_finished_folder_serves_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = one(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError("read-only file system")
+
+    monkeypatch.setattr(preparation, "alone", refuse)
+    assert one(tmp_path) == first
+    with pytest.raises(DataError, match="prepared data cannot be kept there"):
+        preparation.prepare(config(tmp_path, "seed=1"))
+
+
+@pytest.mark.parametrize("place", ["a file", "a folder inside", "a link"])
+def test_odd_things_in_the_cache_are_replaced(tmp_path: Path, place: str) -> None:
+    found = one(tmp_path)
+    if place == "a folder inside":
+        (found.folder / "notes").mkdir()
+    else:
+        found.folder.rename(tmp_path / "moved")
+        (tmp_path / "moved" / "sha256.json").write_text("[" * 100_000)
+        found.folder.symlink_to(tmp_path / "moved") if place == "a link" else found.folder.write_text("x")
+    with pytest.warns(UserWarning, match="is rebuilt"):
+        assert one(tmp_path) == found
+    assert found.arrays("test", "original")[0].shape == (449, 64)
+
+
 @pytest.mark.parametrize("harm", ["cut", "gone", "list", "more"])
 def test_a_damaged_folder_is_rebuilt_with_a_warning(tmp_path: Path, harm: str) -> None:
     found = one(tmp_path)
@@ -110,7 +144,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(DataError, match="cannot be written"):
         preparation.prepare(config(tmp_path))
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [".lock"]
 
 
 def test_principal_axes_come_from_the_training_part_only(tmp_path: Path) -> None:
@@ -162,6 +196,25 @@ def test_a_users_table_is_imputed_by_the_training_part(tmp_path: Path, table: Pa
     median = np.median([i * 37 % 11 for i in split.train if i != 7])
     assert found.arrays(part, "original")[0][here] == median
     assert any("missing in column 'x' (row 7)" in note for note in found.notes)
+
+
+def test_the_whole_model_knows_the_columns_by_name(tmp_path: Path, table: Path) -> None:
+    from pandas import DataFrame
+    from sklearn.svm import SVC
+
+    for steps in ("[]", "[scale]"):
+        (found,) = preparation.prepare(own(tmp_path, table, f"features={steps}", "dataset.drop=[]"))
+        whole = found.whole(SVC().fit(*found.arrays("train", "original")))
+        example = found.example()
+        assert list(example.columns) == ["id", "x"] == found.columns
+        assert len(whole.predict(example)) == 5
+        with pytest.raises(ValueError, match="feature names"):
+            whole.predict(DataFrame(example, columns=["x", "id"]))
+
+
+def test_a_test_set_that_is_not_asked_for_is_told(tmp_path: Path, table: Path) -> None:
+    (found,) = preparation.prepare(own(tmp_path, table, f"dataset.test_path={table}"))
+    assert any("dataset.test_path are not used" in note for note in found.notes)
 
 
 def test_groups_stay_together_and_time_goes_forward(tmp_path: Path, table: Path) -> None:

@@ -12,8 +12,10 @@ from ldsvm.experiment.judge import Score
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.trial import Trial
 
-SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, 80, 1.5, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
-RESULT = Result("p", "m", "linear_svm", [Trial({"C": 1.0}, 0, valid_error=0.2)], 0, {"C": 1.0}, 0.2, 0.1, SCORE)
+SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
+RESULT = Result(
+    "p", "m", "linear_svm", [Trial({"C": 1.0}, 0, valid_error=0.2)], 0, "abc", {"C": 1.0}, 0.2, 0.1, 0.2, 1.0, SCORE
+)
 
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: 
 def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(second: Ran) -> None:
     assert second.done.returncode == 1
     last = second.done.stderr.strip().splitlines()[-1]
-    assert last.startswith("1 failed, first NN on odd or even: SearchFailed: all 1 trials failed")
+    assert last.startswith("1 failed, first NN on odd or even: ValueError: Expected n_neighbors")
     assert "(log: " in last
     assert "Traceback" not in second.done.stderr
     assert "failed" in second.done.stdout
@@ -140,4 +140,4 @@ def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(seco
     assert ("problem", "FAILED") in kinds
     assert [status for kind, _, status in rows if kind == "method"] == ["FINISHED", "FAILED"]
     assert len(list((second.place / "cache").iterdir())) == 1
-    assert "all 1 trials failed" in (second.config.results / "report.html").read_text("utf-8")
+    assert "Expected n_neighbors" in (second.config.results / "report.html").read_text("utf-8")

@@ -15,7 +15,7 @@ from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import faults, numbers, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import shown, told
 
 CSR = ("data", "indices", "indptr", "shape")
 
@@ -55,14 +55,14 @@ def _has_X(archive: Mapping[str, Any], ending: str) -> bool:
 def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: str) -> Rows:
     X = _inputs(archive, given, f"X{ending}")
     label = f"{spec.label or 'y'}{ending}"
-    y = values.labels(_row(archive, given, label, X.shape[0]), f"{given}: array {label!r}")
+    y = values.labels(_row(archive, given, label, X.shape[0]), f"{given}: array {shown(label)}")
     extras: dict[str, NDArray[Any]] = {}
     readers = {"groups": (spec.group, values.groups), "times": (spec.time, values.times)}
     for name, (named, convert) in readers.items():
         key = f"{named or name}{ending}"
         # Under the default name it may be absent, but not from one of the two sets only.
         if named is not None or key in archive or key.removesuffix("_test") in archive:
-            extras[name] = convert(_row(archive, given, key, X.shape[0]), f"{given}: array {key!r}")
+            extras[name] = convert(_row(archive, given, key, X.shape[0]), f"{given}: array {shown(key)}")
     return Rows(X, y, None, **extras)
 
 
@@ -75,7 +75,7 @@ def _inputs(archive: Mapping[str, Any], given: str, name: str) -> Any:
         return _checked(X, given, name)
     X = _array(archive, given, name)
     if X.ndim != 2:
-        raise DataError(f"{given}: array {name!r} has shape {X.shape}, but must have a row per sample: (N, D).")
+        raise DataError(f"{given}: array {shown(name)} has shape {X.shape}, but must have a row per sample: (N, D).")
     _check_numbers(X, given, name)
     return _checked(_float32(X), given, name)
 
@@ -90,20 +90,20 @@ def _array(archive: Mapping[str, Any], given: str, name: str) -> NDArray[Any]:
     if name not in archive:
         known = list(archive)
         near = faults.nearest(name, known)
-        raise DataError(f"{given}: there is no array {name!r}{near}: the arrays are {faults.names(known) or 'none'}.")
+        raise DataError(f"{given}: there is no array {shown(name)}{near}: the arrays are {faults.names(known) or 'none'}.")
     return np.asarray(archive[name])
 
 
 def _row(archive: Mapping[str, Any], given: str, name: str, n: int) -> numbers.Column:
     array = _array(archive, given, name)
     if array.shape != (n,):
-        raise DataError(f"{given}: array {name!r} has shape {array.shape}, but X has {n} rows: it must be ({n},).")
+        raise DataError(f"{given}: array {shown(name)} has shape {array.shape}, but X has {n} rows: it must be ({n},).")
     return [optional("pyarrow").array(array)]
 
 
 def _check_numbers(array: NDArray[Any], given: str, name: str) -> None:
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{given}: array {name!r} is of type {array.dtype}, but inputs must be numbers.")
+        raise DataError(f"{given}: array {shown(name)} is of type {array.dtype}, but inputs must be numbers.")
 
 
 def _float32(array: NDArray[Any]) -> NDArray[np.float32]:

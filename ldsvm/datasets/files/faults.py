@@ -11,9 +11,11 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.words import shown
 
 # Cut archives are an EOFError, a zlib.error or a BadZipFile; pyarrow raises subclasses of Python's own errors, among
-# them RuntimeErrors for what it was built without; an index beyond any integer is an ArithmeticError.
+# them RuntimeErrors for what it was built without; an index beyond any integer is an ArithmeticError, and a header
+# that promises more than there is memory a MemoryError.
 FAULTS = (
     OSError,
     EOFError,
@@ -21,6 +23,7 @@ FAULTS = (
     TypeError,
     LookupError,
     ArithmeticError,
+    MemoryError,
     RuntimeError,
     zlib.error,
     BadZipFile,
@@ -29,7 +32,7 @@ SHOWN_NAMES = 10
 
 
 def names(known: Sequence[str]) -> str:
-    """Return at most ten names, quoted, and how many more there are.
+    """Return at most ten names, quoted and cut, and how many more there are.
 
     Examples
     --------
@@ -37,7 +40,7 @@ def names(known: Sequence[str]) -> str:
     "'a', 'b'"
     """
     more = len(known) - SHOWN_NAMES
-    return ", ".join(map(repr, known[:SHOWN_NAMES])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(shown, known[:SHOWN_NAMES])) + (f" and {more} more" if more > 0 else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -49,7 +52,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ", nearest 'age'"
     """
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f", nearest {found[0]!r}" if found else ""
+    return f", nearest {shown(found[0])}" if found else ""
 
 
 @contextmanager

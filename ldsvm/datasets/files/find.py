@@ -11,6 +11,7 @@ from pathlib import Path
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.words import shown
 
 # What a name may end in, without .gz.
 ENDINGS = {
@@ -44,7 +45,7 @@ def find(spec: FileSpec) -> tuple[Found, Found | None]:
     """Return the files of ``spec.path`` and of ``spec.test_path``; raise `DataError` for what cannot be found."""
     if spec.format is not None and spec.format not in FORMATS:
         raise DataError(
-            f"dataset.format={spec.format!r} is unknown{faults.nearest(spec.format, FORMATS)}: "
+            f"dataset.format={shown(spec.format)} is unknown{faults.nearest(spec.format, FORMATS)}: "
             f"use one of {', '.join(FORMATS)}."
         )
     train = _locate(spec.path, spec.format, spec.label)
@@ -106,7 +107,7 @@ def _texts(given: str, classes: list[Path]) -> tuple[Path, ...]:
         inside = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
         shown = [name for name in sorted(inside) if not any(part.startswith(".") for part in name.parts)]
         if not shown:
-            raise DataError(f"{given}: the class folder {folder.name!r} is empty; remove it or put texts into it.")
+            raise DataError(f"{given}: the class folder {shown(folder.name)} is empty; remove it or put texts into it.")
         found.extend(inside[name] for name in shown)
     return tuple(found)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.words import shown
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Layout:
         there, expected = set(known), {*self.names, *self.drop}  # a table may have thousands of columns
         missing = [name for name in self.names if name not in there]
         if missing:
-            raise DataError(f"{file}: there is no column {missing[0]!r}, which {self.first} has.")
+            raise DataError(f"{file}: there is no column {shown(missing[0])}, which {self.first} has.")
         more = [name for name in known if name not in expected] if self.closed else []
         if more:
-            raise DataError(f"{file}: has a column {more[0]!r}, which {self.first} has not; drop it or name columns.")
+            raise DataError(f"{file}: has a column {shown(more[0])}, which {self.first} has not; drop it or name columns.")
 
 
 def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
@@ -80,14 +81,14 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
 def _check_unique(known: Sequence[str], file: Path) -> None:
     name, times = Counter(known).most_common(1)[0] if known else ("", 1)
     if times > 1:
-        raise DataError(f"{file}: the column {name!r} is there {times} times; names must differ.")
+        raise DataError(f"{file}: the column {shown(name)} is there {times} times; names must differ.")
 
 
 def _check_named(inputs: Sequence[str], known: Sequence[str], file: Path) -> None:
     # pandas writes its row index so: a number that grows with the row is no input anybody means.
     index = [name for name in inputs if name == "" or name.startswith("__index_level_")]
     if index:
-        raise DataError(f"{file}: column {known.index(index[0])} has no name but {index[0]!r}; name it, or drop it.")
+        raise DataError(f"{file}: column {known.index(index[0])} has no name but {shown(index[0])}; name it, or drop it.")
 
 
 def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Path) -> None:
@@ -96,10 +97,10 @@ def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Pa
         if name not in there:
             near, all_names = faults.nearest(name, known), faults.names(known)
             raise DataError(
-                f"{file}: dataset.{role} names {name!r}, which is no column{near}: the columns are {all_names}."
+                f"{file}: dataset.{role} names {shown(name)}, which is no column{near}: the columns are {all_names}."
             )
         if counts[name] > 1:
-            raise DataError(f"dataset.{role} names {name!r} twice; name it once.")
+            raise DataError(f"dataset.{role} names {shown(name)} twice; name it once.")
 
 
 def _check_clashes(roles: dict[str, tuple[str, ...]]) -> None:
@@ -110,4 +111,4 @@ def _check_clashes(roles: dict[str, tuple[str, ...]]) -> None:
         for other in others:
             both = set(roles[role]) & set(roles.get(other, ())) if role != other else set()
             if both:
-                raise DataError(f"{min(both)!r} is both dataset.{role} and dataset.{other}; a column has one use.")
+                raise DataError(f"{shown(min(both))} is both dataset.{role} and dataset.{other}; a column has one use.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import shown, told
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
 Column = list[Any]
@@ -71,7 +71,7 @@ def _is_list(type: Any) -> bool:
 
 def _refuse_other_types(columns: dict[str, Column], given: str) -> None:
     found = {name: _fault(column) for name, column in columns.items()}
-    faulty = [f"{name!r} {fault}" for name, fault in found.items() if fault]
+    faulty = [f"{shown(name)} {fault}" for name, fault in found.items() if fault]
     if not faulty:
         return
     more = len(faulty) - faults.SHOWN_NAMES
@@ -107,8 +107,8 @@ def _stray(column: Column) -> str:
     if not len(which) or 2 * len(which) >= len(bad):
         return "is text"
     word = _value(column, int(which[0]))
-    shown = f", {word!r} first" if len(word) <= LONGEST else ""
-    return f"is text in {told('row', which)}{shown}"
+    first = f", {word!r} first" if len(word) <= LONGEST else ""
+    return f"is text in {told('row', which)}{first}"
 
 
 def _value(column: Column, row: int) -> str:
@@ -135,11 +135,11 @@ def _width(name: str, column: Column, given: str) -> int | None:
     )
     known = lengths[lengths >= 0]
     if not len(known) or known[0] == 0:
-        raise DataError(f"{given}: column {name!r} holds lists without numbers; allowed are lists of one length.")
+        raise DataError(f"{given}: column {shown(name)} holds lists without numbers; allowed are lists of one length.")
     other = np.flatnonzero((lengths >= 0) & (lengths != known[0]))
     if len(other):
         raise DataError(
-            f"{given}: column {name!r} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
+            f"{given}: column {shown(name)} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
             f"{told('row', other)}; all must have one length."
         )
     return int(known[0])
@@ -186,7 +186,7 @@ def _refuse_infinite(X: NDArray[np.float32], name: str, given: str) -> None:
     which = infinite_rows(X)
     if len(which):
         raise DataError(
-            f"{given}: column {name!r} is infinite or beyond ±3.4e38, the range of float32, in {told('row', which)}; "
+            f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in {told('row', which)}; "
             "allowed are finite numbers and missing values."
         )
 

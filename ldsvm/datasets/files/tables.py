@@ -13,6 +13,7 @@ from ldsvm.datasets.files import csv_text, faults, numbers, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.words import shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
 
 def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str) -> Rows:
     def one(role: str, name: str | None, convert: Callable[[numbers.Column, str], Any]) -> Any:
-        return None if name is None else convert(columns[name], f"{given}: dataset.{role} {name!r}")
+        return None if name is None else convert(columns[name], f"{given}: dataset.{role} {shown(name)}")
 
     y = one("label", plan.label, values.labels)
     groups, times = one("group", plan.group, values.groups), one("time", plan.time, values.times)

@@ -1,0 +1,128 @@
+"""A process of its own for whatever is fitted and timed, so that it can be stopped, or die, without ending us."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Tell = Callable[[Any], None]
+START_SECONDS = 120.0  # importing NumPy and its friends on a busy machine
+
+
+class Stopped(RuntimeError):
+    """The call had to be ended, or its process died; the message is one sentence."""
+
+
+class Runner(Protocol):
+    """Who calls a function: this process (`Here`) or one that can be stopped (`Worker`)."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
+        """Return function(*arguments, tell); raise what it raises, or Stopped after limit_s seconds."""
+
+
+class Here:
+    """Calls in this process; nothing can stop them."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
+        """Return function(*arguments, tell)."""
+        return function(*arguments, tell or _ignore)
+
+
+class Worker:
+    """Calls in a child process, which starts with the first call and is started anew after it had to be killed.
+
+    Functions and arguments travel by pickle: module functions and plain values, arrays by the name of their file. What
+    the function tells on its way arrives at `tell` in this process.
+    """
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._pipe: Any = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
+        """Return function(*arguments, tell); raise what it raises, or Stopped after limit_s seconds."""
+        if self._process is None:
+            self._start()
+        self._pipe.send((function, arguments))
+        end = time.monotonic() + limit_s
+        while True:
+            kind, value = self._receive(end, f"stopped: time limit of {limit_s:g} s")
+            if kind == "done":
+                return value
+            if kind == "failed":
+                raise value
+            if tell is not None:
+                tell(value)
+
+    def close(self) -> None:
+        """End the child process, whatever it does."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+        self._process = None
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork after threads have run may hang
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), name="ldsvm-worker")
+        self._process.start()
+        theirs.close()
+        self._receive(time.monotonic() + START_SECONDS, f"stopped: no process within {START_SECONDS:g} s")
+
+    def _receive(self, end: float, too_late: str) -> tuple[str, Any]:
+        try:
+            if self._pipe.poll(max(0.0, end - time.monotonic())):
+                answer: tuple[str, Any] = self._pipe.recv()
+                return answer
+        except (EOFError, ConnectionResetError):
+            self._process.join()
+            too_late = f"stopped: its process ended with {_cause(self._process.exitcode)}"
+        except BaseException:  # such as Ctrl-C: the child must not go on
+            self.close()
+            raise
+        self.close()
+        raise Stopped(too_late)
+
+
+def _serve(pipe: Any) -> None:
+    """Answer calls until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with the parent, however it dies
+    pipe.send(("ready", None))
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = ("done", function(*arguments, lambda news: pipe.send(("news", news))))
+        except Exception as error:
+            answer = ("failed", error)
+        try:
+            pipe.send(answer)
+        except Exception as error:  # an answer that cannot be pickled
+            pipe.send(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _cause(code: int | None) -> str:
+    if code == -signal.SIGKILL:
+        return "signal 9, as when memory runs out"
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _ignore(_: Any) -> None:
+    pass

@@ -1,0 +1,133 @@
+"""A process that can be stopped: answers, news, errors, time limits and deaths, each with a real process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldsvm.experiment.worker import Here, Runner, Stopped, Tell, Worker
+
+
+def twice(number: int, tell: Tell) -> int:
+    for step in range(3):
+        tell(step)
+    return 2 * number
+
+
+def fails(_: Tell) -> None:
+    raise ValueError("no such thing")
+
+
+def sleeps(_: Tell) -> None:
+    time.sleep(60)
+
+
+def dies(_: Tell) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leaves(_: Tell) -> None:
+    os._exit(3)
+
+
+def whoami(_: Tell) -> int:
+    return os.getpid()
+
+
+def unpicklable(_: Tell) -> object:
+    return lambda: None
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as found:
+        yield found
+
+
+def test_both_runners_answer_and_tell_alike(worker: Worker) -> None:
+    runners: list[Runner] = [Here(), worker]
+    for runner in runners:
+        news: list[int] = []
+        assert runner.call(twice, 21, limit_s=60, tell=news.append) == 42
+        assert news == [0, 1, 2]
+        assert runner.call(twice, 1, limit_s=60) == 2
+        with pytest.raises(ValueError, match="no such thing"):
+            runner.call(fails, limit_s=60)
+
+
+def test_one_process_serves_many_calls_and_it_is_not_this_one(worker: Worker) -> None:
+    first, second = worker.call(whoami, limit_s=60), worker.call(whoami, limit_s=60)
+    assert first == second != os.getpid()
+
+
+def test_a_call_that_takes_too_long_is_stopped_and_the_next_one_works(worker: Worker) -> None:
+    before, start = worker.call(whoami, limit_s=60), time.monotonic()
+    with pytest.raises(Stopped, match=r"^stopped: time limit of 0\.3 s$"):
+        worker.call(sleeps, limit_s=0.3)
+    assert time.monotonic() - start < 10
+    assert worker.call(whoami, limit_s=60) != before
+    with pytest.raises(ProcessLookupError):
+        os.kill(before, 0)
+
+
+@pytest.mark.parametrize(("how", "words"), [(dies, "signal 9, as when memory runs out"), (leaves, "exit code 3")])
+def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, words: str) -> None:
+    with pytest.raises(Stopped, match=f"^stopped: its process ended with {words}$"):
+        worker.call(how, limit_s=60)  # type: ignore[arg-type]
+    assert worker.call(twice, 2, limit_s=60) == 4
+
+
+def test_an_answer_that_cannot_travel_is_an_error_and_not_a_hang(worker: Worker) -> None:
+    with pytest.raises(RuntimeError, match="pickle"):
+        worker.call(unpicklable, limit_s=60)
+
+
+def test_closing_ends_the_process_and_may_be_done_twice() -> None:
+    worker = Worker()
+    worker.close()
+    number = worker.call(whoami, limit_s=60)
+    worker.close()
+    worker.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_a_killed_parent_leaves_no_process(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_worker import sleeps, whoami\n"
+        "from ldsvm.experiment.worker import Worker\n"
+        "if __name__ == '__main__':\n"
+        "    worker = Worker()\n"
+        "    print(worker.call(whoami, limit_s=60), flush=True)\n"
+        "    worker.call(sleeps, limit_s=60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(100):
+        if not _alive(child):
+            return
+        time.sleep(0.1)
+    pytest.fail("the child outlived its parent by ten seconds")
+
+
+def _alive(number: int) -> bool:
+    try:
+        # A zombie that init has not collected yet is dead.
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
