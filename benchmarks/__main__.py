@@ -15,6 +15,7 @@ NAMES = {
     "z_step": "the exact Z-step against OSQP and qpsolvers",
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
     "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
+    "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
     "imports": "the cost of `import ldsvm` against `import sklearn.svm`",
 }

@@ -100,7 +100,7 @@ METHODS: dict[str, Method] = {
 
 
 def shared(estimator: Any, *, seed: int, n_jobs: int) -> Any:
-    """Return the estimator with what all methods of an experiment share: `random_state` and `n_jobs`, also in its steps.
+    """Return the estimator with what all methods share, `random_state` and `n_jobs`, set in it and in its steps.
 
     One-against-the-rest stays in this process: its jobs would be processes, each with a kernel cache of its own.
 

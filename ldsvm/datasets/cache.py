@@ -14,7 +14,13 @@ from ldsvm.datasets import columns
 from ldsvm.datasets.atomic import replacing
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Raw
+from ldsvm.datasets.words import cut
 
+# What an altered file leads to; metadata may promise sizes beyond memory, or nest beyond what JSON may.
+FAULTS = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
+    StopIteration,
+)  # fmt: skip
 VERSION = b"2"  # raise it when the layout below changes: older files are then rebuilt
 
 
@@ -23,11 +29,15 @@ def read(path: Path, sha256: str | None = None) -> Raw | None:
 
     sha256: the digest that the content must have; without it the file's own promise counts, which a damaged or
     altered file breaks. A file that is truncated, altered, of another format version or of other content is
-    reported by a `UserWarning`, since the caller is going to replace it.
+    reported by a `UserWarning`, since the caller is going to replace it. Raises `DataError` for a name that the
+    system cannot look up.
     """
     optional("pyarrow")  # also without a file: what cannot be read later is not worth a download
-    if not path.exists():
-        return None
+    try:
+        if not path.exists():
+            return None
+    except OSError as error:  # a name that is too long, or a folder that may not be entered
+        raise DataError(f"{cut(str(path), 200)}: the prepared data cannot be read ({error.strerror}).") from error
     found = check(path, sha256)
     if isinstance(found, Raw):
         return found
@@ -37,11 +47,11 @@ def read(path: Path, sha256: str | None = None) -> Raw | None:
 
 def check(path: Path, sha256: str | None = None) -> Raw | str:
     """Return the content of a prepared file, or in words what is wrong with it."""
-    pa = optional("pyarrow")
+    faults = (optional("pyarrow").ArrowException, *FAULTS)
     try:
         raw, promised = _read(path)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        return f"it cannot be read ({error})"
+    except faults as error:
+        return f"it cannot be read ({cut(str(error) or type(error).__name__, 200)})"
     return raw if raw.sha256() == (sha256 or promised) else "its content does not have the expected sha256"
 
 

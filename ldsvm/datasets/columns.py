@@ -74,7 +74,9 @@ def _dense(file: Any, cuts: list[int], n_features: int | None) -> list[Any]:
     kind = file.schema_arrow.field("features").type
     if not optional("pyarrow").types.is_fixed_size_list(kind):
         raise ValueError(f"features have type {kind}")
-    X = np.empty((file.metadata.num_rows, n_features or 0), dtype=kind.value_type.to_pandas_dtype())
+    if kind.list_size != n_features:  # an array of what the metadata promise may be larger than memory
+        raise ValueError(f"features have {kind.list_size} columns, not {n_features}")
+    X = np.empty((file.metadata.num_rows, kind.list_size), dtype=kind.value_type.to_pandas_dtype())
     at = 0
     for block in _groups(file, "features"):
         X[at : at + len(block)] = block.flatten().to_numpy(zero_copy_only=False).reshape(len(block), -1)
@@ -107,6 +109,9 @@ def _sparse(file: Any, cuts: list[int], n_features: int | None) -> list[Any]:
 
 def _lists(file: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the values of a column of lists, one after the other, and the lists' lengths."""
+    kind = file.schema_arrow.field(name).type
+    if not optional("pyarrow").types.is_large_list(kind):
+        raise ValueError(f"{name} have type {kind}")
     blocks = list(_groups(file, name))
     values = [block.flatten().to_numpy(zero_copy_only=False) for block in blocks]
     lengths = [np.diff(block.offsets.to_numpy()) for block in blocks]

@@ -9,7 +9,7 @@ pca            principal components: a number of them, or a fraction of the vari
 svd            the same without centring (`TruncatedSVD`), for sparse inputs of any size
 scale          columns of mean 0 and variance 1; sparse inputs keep their mean, and so their zeros
 minmax         columns from 0 to 1 (dense inputs); max_abs: columns from -1 to 1, zeros stay zeros
-normalize      rows of Euclidean length 1
+normalize      rows of Euclidean length 1, whatever the size of their values
 =============  ===========================================================================================
 """
 
@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from ldsvm.datasets import finite
+from ldsvm.datasets.accounts import account, kind_of
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.split import Indices
 from ldsvm.datasets.steps import Step
-from ldsvm.datasets.words import told
 
 ON_TEXT = ("strip_headers", "tfidf")
 AFTER = {"tfidf": "sparse", "pca": "dense", "svd": "dense"}  # what a step makes; the others leave the kind as it is
@@ -74,6 +76,7 @@ def _make(step: Step, now: str, seed: int) -> Any:
     from sklearn import decomposition, preprocessing
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    from ldsvm.datasets.lengths import UnitRows
     from ldsvm.datasets.text import DensifyingPCA, StripHeaders
 
     pca = DensifyingPCA if now == "sparse" else decomposition.PCA
@@ -85,18 +88,20 @@ def _make(step: Step, now: str, seed: int) -> Any:
         "scale": lambda with_mean=now == "dense": preprocessing.StandardScaler(with_mean=with_mean),
         "minmax": preprocessing.MinMaxScaler,
         "max_abs": preprocessing.MaxAbsScaler,
-        "normalize": preprocessing.Normalizer,
+        "normalize": UnitRows,
     }
     # YAML has lists only, and scikit-learn wants a tuple.
     params = {key: tuple(value) if isinstance(value, list) else value for key, value in step.params.items()}
     return makers[step.name](**params)
 
 
-def fit_transform(pipe: Any, X: Any) -> Any:
+def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
     """Fit the steps of `pipeline` to the training inputs X, (N, D) or (N,) texts, and return their features (N, L).
 
-    The features are float32: dense and C-contiguous, or CSR. Raises `DataError` for inputs that are not finite (or
-    missing, without "impute"), for a vocabulary without words, and for more components than there can be.
+    The features are float32: dense and C-contiguous, or CSR. Messages call the rows by the numbers ``rows`` (N,) in the
+    source, if these are other than 0, 1, …. Raises `DataError` for inputs that are not finite (or
+    missing, without "impute"), for a vocabulary without words, for more components than there can be, for features
+    beyond float32, and for more sparse columns than steps can keep numbers for.
 
     Examples
     --------
@@ -107,27 +112,29 @@ def fit_transform(pipe: Any, X: Any) -> Any:
     >>> describe(pipe)
     ['tfidf: 1 word, 1 of 3 training documents without any of them']
     """
-    X = _inputs(pipe, X)
+    X = _inputs(pipe, X, rows)
     told = []
     # Step by step, as Pipeline does it: only here can an error name its step, and the report tell what each step did.
     for name, step in pipe.steps:
         with _named(name):
             before, X = X, _fit(name, step, X)
-        told.append(_told(name, step, before, X))
+            finite.check_output(name, X, rows)
+        told.append(account(name, step, before, X))
     pipe.summary_ = told  # a part of the fitted pipeline, so that it is stored with it
     return _float32(X)
 
 
-def transform(pipe: Any, X: Any) -> Any:
+def transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
     """Return the features (n, L) of more inputs X, (n, D) or (n,) texts, from a pipeline that `fit_transform` fitted.
 
-    They are as `fit_transform` gives them. Raises `DataError` for another number of columns and for inputs that are
-    not finite (or missing, without "impute").
+    They are as `fit_transform` gives them. Raises `DataError` for another number of columns, for inputs that are not
+    finite (or missing, without "impute"), and for features beyond float32.
     """
-    X = _inputs(pipe, X)
+    X = _inputs(pipe, X, rows)
     for name, step in pipe.steps:
         with _named(name):
             X = step.transform(X)
+            finite.check_output(name, X, rows)
     return _float32(X)
 
 
@@ -140,26 +147,30 @@ def describe(pipe: Any) -> list[str]:
 def _named(name: str) -> Iterator[None]:
     """Turn scikit-learn's errors into one sentence that names the step, without the advice in the lines below it."""
     try:
-        yield
+        # What overflows is found afterwards, with its rows.
+        with np.errstate(all="ignore"):
+            yield
     except DataError:
         raise
     except (ValueError, TypeError) as error:
-        raise DataError(f"features.{name}: {str(error).splitlines()[0].rstrip('.')}.") from error
+        raise DataError(f"{finite.called(name)}: {str(error).splitlines()[0].rstrip('.')}.") from error
 
 
 def _fit(name: str, step: Any, X: Any) -> Any:
-    if _kind(name) in ("pca", "svd"):
+    if kind_of(name) in ("pca", "svd"):
         _check_components(name, step, X)
     try:
-        return step.fit_transform(X)
+        X = step.fit_transform(X)
     except ValueError as error:
-        if _kind(name) != "tfidf":
+        if kind_of(name) != "tfidf":
             raise
         # What is left after `parse`: scikit-learn has three messages for it, none with the number of documents.
         raise DataError(
             f"features.tfidf with min_df {step.min_df} and max_df {step.max_df} leaves no word of the {len(X):,} "
             "training documents; allowed: values that some word's number of documents lies between."
         ) from error
+    finite.check_fitted(name, step)
+    return X
 
 
 def _check_components(name: str, step: Any, X: Any) -> None:
@@ -169,26 +180,17 @@ def _check_components(name: str, step: Any, X: Any) -> None:
     # Centring leaves rank N - 1: the last of N components is rounding, which whitening would blow up.
     limit = min(rows - 1 if getattr(step, "whiten", False) else rows, columns)
     if n > limit:
-        other = ", or a fraction of the variance such as 0.98" if _kind(name) == "pca" else ""
+        other = ", or a fraction of the variance such as 0.98" if kind_of(name) == "pca" else ""
         raise DataError(f"features.{name}.n_components is {n}; allowed: at most {limit} for this training set{other}.")
 
 
-def _inputs(pipe: Any, X: Any) -> Any:
+def _inputs(pipe: Any, X: Any, rows: Indices | None) -> Any:
     """Return numbers as float32 and texts as they are; refuse what no step can use."""
     if X.ndim == 1:
-        wrong = [i for i, text in enumerate(X) if not isinstance(text, str)]
-        if wrong:
-            raise DataError(f"The inputs have no text in {told('row', wrong)}; allowed: texts, which may be empty.")
+        finite.check_texts(X, rows)
         return X
-    X, imputes = _float32(X), pipe.steps[0][0] == "impute"
-    values = X.data if issparse(X) else X
-    wrong = np.isinf(values) if imputes else ~np.isfinite(values)
-    if wrong.any():
-        at = np.unique(X.tocoo().row[wrong]) if issparse(X) else np.flatnonzero(wrong.any(axis=1))
-        what, allowed = ("infinite", "") if imputes else ("missing or infinite", ', and missing ones with "impute"')
-        raise DataError(
-            f"The inputs have {what} values in {told('row', at.tolist())}; allowed: finite numbers{allowed}."
-        )
+    X = _float32(X)
+    finite.check_inputs(X, rows, imputes=pipe.steps[0][0] == "impute")
     return X
 
 
@@ -198,38 +200,3 @@ def _float32(X: Any) -> Any:
     X = X.tocsr()
     # The constructor takes 32 bits for the indices wherever they suffice.
     return csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), shape=X.shape)
-
-
-def _told(name: str, step: Any, before: Any, after: Any) -> str:
-    kind, rows = _kind(name), after.shape[0]
-    if kind == "impute":
-        return _imputed(before)
-    if kind == "strip_headers":
-        shorter = sum(len(new) < len(old) for old, new in zip(before, after, strict=True))
-        empty = sum(not text.strip() for text in after)
-        return f"{name}: {shorter:,} of {rows:,} training documents shortened, {empty:,} without text"
-    if kind == "tfidf":
-        words = _several(after.shape[1], "word" if tuple(step.ngram_range) == (1, 1) else "term")
-        empty = int(np.count_nonzero(np.diff(after.indptr) == 0))
-        return f"{name}: {words}, {empty:,} of {rows:,} training documents without any of them"
-    if kind in ("pca", "svd"):
-        share = 100 * float(step.explained_variance_ratio_.sum(dtype=np.float64))
-        return f"{name}: {_several(after.shape[1], 'component')}, {share:.1f} % of the variance"
-    return f"{name}: {_several(after.shape[1], 'column')}"
-
-
-def _imputed(X: Any) -> str:
-    gaps = np.isnan(X.data if issparse(X) else X)
-    columns = X.indices[gaps] if issparse(X) else np.nonzero(gaps)[1]
-    counts = np.bincount(columns, minlength=X.shape[1])
-    told = f"imputed {_several(len(columns), 'value')} in {_several(int(np.count_nonzero(counts)), 'column')}"
-    without = int(np.count_nonzero(counts == X.shape[0]))
-    return f"{told}, {without:,} of them without any training value and now 0" if without else told
-
-
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
-
-
-def _kind(name: str) -> str:
-    return name.partition("-")[0]  # scale-2 is a second scale

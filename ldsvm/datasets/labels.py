@@ -1,15 +1,19 @@
-"""Other readings of labels."""
+"""Other readings of labels, and labels that somebody may have meant."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.words import shown, told
 
 HOW = ("original", "parity")
+FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # what YAML takes for true and false, or did once
 
 
 def relabel(y: ArrayLike, how: str) -> NDArray[Any]:
@@ -24,9 +28,45 @@ def relabel(y: ArrayLike, how: str) -> NDArray[Any]:
     """
     labels = np.asarray(y)
     if how not in HOW:
-        raise DataError(f"how={how!r} is no labelling: use one of {', '.join(HOW)}.")
+        raise DataError(f"how={shown(how)} is no labelling: use one of {', '.join(HOW)}.")
     if how == "original":
         return labels
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(f"labels have shape {labels.shape} and dtype {labels.dtype}; parity needs whole numbers.")
     return labels.astype(np.int64) % 2
+
+
+def unknown(name: Any, known: list[Any]) -> str:
+    """Return one sentence for a wanted label that no row has: the nearest of the known ones, or what to do.
+
+    Examples
+    --------
+    >>> unknown("mack", ["mac", "pc"])
+    "no row has label 'mack'; the nearest is 'mac'."
+    """
+    start = f"no row has label {shown(name)}"
+    flags = [label for label in known if isinstance(label, str) and label.lower() in FLAGS]
+    if flags and isinstance(name, int) and name in (0, 1):
+        listed = ", ".join(map(shown, flags))
+        return f"{start}, which YAML makes of words such as yes and no: quote them, classes: [{listed}]."
+    by_text = {str(value): value for value in known}
+    near = [by_text[text] for text in get_close_matches(str(name), by_text, 1)]
+    rest = f"the nearest is {shown(near[0])}" if near else f"the rows have {told('label', known)}"
+    return f"{start}; {rest}."
+
+
+def alike(y: NDArray[Any]) -> list[str]:
+    """Return a sentence about labels that are different texts but look the same, if there are any.
+
+    Examples
+    --------
+    >>> alike(np.array(["cat", "dog", "Cat ", "cat"], dtype=object))
+    ["labels 'Cat ', 'cat' differ only by spaces or case."]
+    """
+    if y.dtype.kind != "O":
+        return []
+    found: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(set(y.tolist())):
+        found[" ".join(label.casefold().split())].append(label)
+    pairs = [label for labels in found.values() if len(labels) > 1 for label in labels]
+    return [f"{told('label', pairs)} differ only by spaces or case."] if pairs else []

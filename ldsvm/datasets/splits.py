@@ -7,17 +7,16 @@ of rows of the official test set: it is then the test set, whole, and ``test`` m
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.dataset import DataError, absent
+from ldsvm.datasets.grouping import whole_groups
+from ldsvm.datasets.moments import moments
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.words import told
-
-ORDERS = 32  # how many orders of the groups `grouped` compares
 
 
 def stratified(
@@ -77,52 +76,65 @@ def grouped(
     official: int = 0,
     seed: int,
     y: ArrayLike | None = None,
+    name: str = "groups",
+    rows: Indices | None = None,
 ) -> Split:
     """Split the rows of groups (N,) so that no group has rows in two parts.
 
     Sizes are met as nearly as whole groups allow: of several random orders of the groups, each cut at the ends of
     groups nearest to the sizes, the order that comes nearest is taken; given labels y (N,), nearest means the rows
-    of every class in every part. No part that has a size stays empty. Raises `DataError` for missing groups, fewer
-    groups than parts, and mixed or impossible sizes.
+    of every class in every part. No part that has a size stays empty. Messages call the groups ``name``, and their
+    rows by the numbers ``rows`` (N,) in the source, if these are other than 0, 1, …. Raises `DataError` for missing
+    groups, fewer groups than parts, and mixed or impossible sizes.
 
     Examples
     --------
     >>> grouped(["a", "b", "a", "c"], train=0.5, validation=0.5, seed=0).validation.tolist()
     [0, 2]
     """
-    names = _column("groups", groups)
+    names = _column(name, groups, rows)
     sizes = np.array(_sizes(len(names), train, validation, test, official))
-    codes, counts = _codes("groups", names)
+    codes, counts = _codes(name, names)
     parts = np.count_nonzero(sizes)
     if len(counts) < parts:
-        raise DataError(f"groups has {len(counts)} distinct values, but {parts} parts need at least one group each.")
+        raise DataError(f"{name} has {len(counts)} distinct values, but {parts} parts need at least one group each.")
     classes = np.zeros(len(names), dtype=np.int64) if y is None else _codes("y", _column("y", y))[0]
     if len(classes) != len(names):
-        raise DataError(f"y has {len(classes)} rows, but groups has {len(names)}: both need one value per row.")
-    part = _whole_groups(codes, counts, classes, sizes, _bits(seed))
+        raise DataError(f"y has {len(classes)} rows, but {name} has {len(names)}: both need one value per row.")
+    part = whole_groups(codes, counts, classes, sizes, _bits(seed))
     return _cut(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part, minlength=4)[:3]), official)
 
 
-def ordered(times: ArrayLike, *, train: float, validation: float, test: float = 0, official: int = 0) -> Split:
+def ordered(
+    times: ArrayLike,
+    *,
+    train: float,
+    validation: float,
+    test: float = 0,
+    official: int = 0,
+    name: str = "times",
+    rows: Indices | None = None,
+) -> Split:
     """Split the rows by times (N,): the oldest train, later ones validate, the latest of those used test.
 
     times are numbers, dates, or ISO 8601 strings (without an offset: taken as UTC). Rows of equal time stay
     together, in the earlier part, so that no row of a later part is as old as one of an earlier part; a part can
-    thus be larger than asked for, and the next one smaller. Raises `DataError` for missing times, text that is no
-    time, a part that would be empty, and mixed or impossible sizes.
+    thus be larger than asked for, and the next one smaller. Messages call the times ``name``, and their rows by the
+    numbers ``rows`` (N,) in the source, if these are other than 0, 1, …. Raises `DataError` for missing times, text
+    that is no time, a part that would be empty, and mixed or impossible sizes.
 
     Examples
     --------
     >>> ordered([2020, 2018, 2019, 2018], train=0.5, validation=0.25, test=0.25).train.tolist()
     [1, 3]
     """
-    moments = _moments(_column("times", times))
-    sizes = _sizes(len(moments), train, validation, test, official)
-    order = np.argsort(moments, kind="stable")
-    in_order = moments[order]
+    found = moments(_column(name, times, rows), name, rows)
+    sizes = _sizes(len(found), train, validation, test, official)
+    order = np.argsort(found, kind="stable")
+    in_order = found[order]
     ends = np.searchsorted(in_order, in_order[np.cumsum(sizes) - 1], side="right")
-    for part, size, rows in zip(("validation", "test"), sizes[1:], np.diff(ends), strict=True):
-        if size and not rows:
+    for part, size, taken in zip(("validation", "test"), sizes[1:], np.diff(ends), strict=True):
+        if size and not taken:
             raise DataError(f"{part} would be empty: rows of equal times stay together, and the part before has them.")
     return _cut(order, ends, official)
 
@@ -147,55 +159,6 @@ def _ranks(labels: NDArray[Any], keys: NDArray[np.uint64]) -> tuple[Indices, Ind
     ranks = np.empty(len(labels), dtype=np.int64)
     ranks[order] = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
     return codes, counts, ranks
-
-
-def _whole_groups(codes: Indices, counts: Indices, classes: Indices, sizes: Indices, bits: np.random.PCG64) -> Indices:
-    """Return each row's part (N,), 3 where it has none, by the best of several orders of the groups."""
-    rows = np.bincount(classes)
-    nearest, best = np.inf, codes
-    for _ in range(ORDERS):
-        order = np.argsort(bits.random_raw(len(counts)), kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        part = np.searchsorted(_group_ends(counts[order], sizes), place, side="right")[codes]
-        table = np.bincount(part * len(rows) + classes, minlength=4 * len(rows)).reshape(4, -1)[:3]
-        # Whole numbers, the differences from the exact shares times N: the comparison is the same on every machine.
-        apart = np.abs(table * len(codes) - np.outer(sizes, rows)).sum()
-        if apart < nearest:
-            nearest, best = apart, part
-    return best
-
-
-def _group_ends(rows: Indices, sizes: Indices) -> Indices:
-    """Return after how many groups each part ends, nearest to its size, given the rows of each group (G,)."""
-    totals = np.cumsum(np.concatenate([[0], rows]))
-    ends, end = [], 0
-    for part, wanted in enumerate(np.cumsum(sizes)):
-        if sizes[part]:
-            last = len(rows) - np.count_nonzero(sizes[part + 1 :])  # one group at least for each part to come
-            end = int(np.clip(np.abs(totals - wanted).argmin(), end + 1, last))
-        ends.append(end)
-    return np.array(ends)
-
-
-def _moments(times: NDArray[Any]) -> NDArray[Any]:
-    """Return times (N,) as numbers or dates, which sort."""
-    if times.dtype.kind in "iufM":
-        return times
-    found = [_moment(str(time)) for time in times.tolist()]
-    wrong = [row for row, time in enumerate(found) if time is None]
-    if wrong:
-        rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
-        raise DataError(f"times: {told('row', wrong)} hold no time, such as {times.tolist()[wrong[0]]!r}; {rule}.")
-    return np.array(found, dtype="datetime64[us]")
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
 
 
 def _sizes(n: int, train: float, validation: float, test: float, official: int, classes: int = 1) -> list[int]:
@@ -228,13 +191,14 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[Any]:
+def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArray[Any]:
     found: NDArray[Any] = np.asarray(values)
     if found.ndim != 1 or not len(found):
         raise DataError(f"{name} has shape {found.shape}, but must be a row of at least one value.")
     missing = np.flatnonzero(absent(found))
     if len(missing):
-        raise DataError(f"{name} is missing in {told('row', missing)}, but this split needs it in every row.")
+        where = told("row", missing if rows is None else rows[missing])
+        raise DataError(f"{name} is missing in {where}, but this split needs it in every row.")
     return found
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError, Rows, absent
-from ldsvm.datasets.finding import Finding
 from ldsvm.datasets.flaws import Flaw, flaws
-from ldsvm.datasets.names import alike, unknown
+from ldsvm.datasets.labels import alike, unknown
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.words import shown, told
 
@@ -89,7 +88,7 @@ def clean(
         rows, kept = _take(chosen, complete), kept[complete]
         # A wanted class that nobody has is the reason for too few, not a second fault.
         findings += found + more + ([] if any(f.level == "error" for f in found) else _enough(rows, official))
-        findings += alike(y)
+        findings += [Finding("warning", text) for text in alike(y)]
     return Cleaned(rows, kept, tuple(Finding(found.level, f"{what}: {found.text}") for found in findings))
 
 

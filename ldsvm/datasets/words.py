@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 LONGEST = 40  # characters of a value that a message shows: it may be anybody's text
 
 

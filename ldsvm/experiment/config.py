@@ -14,7 +14,7 @@ from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
 
 Scalar = bool | int | float | str | None
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _+().-]*$", max_length=60)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
 Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
 
@@ -123,6 +123,19 @@ class JudgeConfig(Frozen):
     repeats: int = Field(ge=1, le=1000)
 
 
+class PublishedConfig(Frozen):
+    """A figure of somebody else, to stand beside ours: test error in per cent, number of basis functions if told.
+
+    method: the name of a method of the same file, to be compared with, or of one that cannot be run here.
+    """
+
+    method: str
+    error: float = Field(ge=0, le=100)
+    std: float | None = None
+    n_basis: int | None = None
+    source: str
+
+
 class LimitsConfig(Frozen):
     """What one fit may take. fit_s: seconds; points of a search that are fitted together have as many times that."""
 
@@ -176,6 +189,7 @@ class Config(Frozen):
     limits: LimitsConfig
     methods: dict[Name, MethodConfig] = Field(min_length=1)
     features: tuple[Step, ...] = ()
+    published: tuple[PublishedConfig, ...] = ()
 
     @field_validator("features", mode="before")
     @classmethod
@@ -191,5 +205,5 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        digest = hashlib.sha256(self.model_dump_json(exclude={"paths"}).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(self.model_dump_json(exclude={"paths", "published"}).encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -135,16 +135,14 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
 
 
 def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
-    """Return the seconds of the fit of a job's single point with all libraries held to one thread."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        return fit_point(job, job.points[0], training_data(prepared, labels)).seconds
+    """Return the seconds of the fit of a job's single point, whose n_jobs is 1; for the runner's process."""
+    return fit_point(job, job.points[0], training_data(prepared, labels)).seconds
 
 
 def training_data(prepared: Prepared, labels: str) -> Data:
     """Return the training and validation arrays of one problem. The test set is not among them on purpose."""
-    return Data(*prepared.arrays("train", labels), *prepared.arrays("validation", labels))
+    train, validation = (prepared.arrays(part, labels) for part in ("train", "validation"))
+    return Data(*train, *validation, n_test=prepared.sizes["test"])
 
 
 def _ours(model: Any, data: Data) -> dict[str, Any]:

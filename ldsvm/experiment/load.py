@@ -207,9 +207,15 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
             raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
     points: list[dict[str, Any]] = [{}, *({k: v} for k, values in method.space.items() for v in values)]
     for point in points:
-        estimator = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
         try:
-            if hasattr(estimator, "_parameter_constraints"):
-                estimator._validate_params()  # scikit-learn's own check, the one that `fit` runs first
+            for part in _parts(method.make(point, seed=config.seed, n_jobs=config.n_jobs)):
+                if hasattr(part, "_parameter_constraints"):
+                    part._validate_params()  # scikit-learn's own check, the one that `fit` runs first
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from None
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """Return an estimator and all that are inside it: a pipeline does not check the parameters of its steps."""
+    inner = [value for value in estimator.get_params().values() if hasattr(value, "get_params")]
+    return [estimator, *inner]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ldsvm.baselines import lookup, memory
 from ldsvm.experiment.config import MethodConfig
@@ -20,17 +21,21 @@ OnStep = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Data:
-    """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops."""
+    """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops.
+
+    n_test: how many rows the judge will predict, for the estimate of memory; the rows themselves are not here.
+    """
 
     X: Arrays
     y: Arrays
     X_valid: Arrays
     y_valid: Arrays
+    n_test: int = 0
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Training rows N, validation rows, inputs D."""
-        return len(self.y), len(self.y_valid), int(self.X.shape[1])
+        """Training rows N, the most rows to be predicted at once, inputs D."""
+        return len(self.y), max(len(self.y_valid), self.n_test), int(self.X.shape[1])
 
     @property
     def eval_set(self) -> tuple[Arrays, Arrays]:
@@ -101,7 +106,8 @@ def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | Non
     iterative = lookup(job.method.estimator).iterative
     extra = {"eval_set": data.eval_set, "callback": on_step} if iterative else {}
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    # Not every library knows n_jobs, and threads that wait for a processor cost more than they bring.
+    with threadpool_limits(job.n_jobs), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(data.X, data.y, **extra)
     return Fit(estimator, time.perf_counter() - start, notes(caught))

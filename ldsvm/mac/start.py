@@ -71,7 +71,8 @@ def starting_coordinates(
 ) -> Array:
     """Z (N, L) for a start by name, or an array of that shape as given.
 
-    ``random`` gives every class one random centroid, N(0, I / L). Coordinates that are random row by row, of any size,
+    ``random`` gives every class one random centroid, normal, the K of them with mean zero (F has no bias: what they had
+    in common would have to be paid for by the ridge) and mean square norm 1, as the simplex has. Coordinates that are random row by row, of any size,
     are no start for exactly solved one-vs-all machines: with many classes the multipliers of the many negative rows
     can balance those of the few positive ones, so V = 0, b = -1 is the best machine, the Z-step then moves nothing,
     and MAC stays there. (An inexact SVM solver leaves that point by its own error.)
@@ -81,7 +82,9 @@ def starting_coordinates(
     if init == "simplex":
         return simplex_points(K, L)[y]
     if init == "random":
-        return random_state.standard_normal((K, L))[y] / np.sqrt(L)
+        points = random_state.standard_normal((K, L))
+        points -= points.mean(axis=0)
+        return points[y] / np.sqrt(np.mean(np.einsum("kl,kl->k", points, points)))
     return _principal_coordinates(X, L, random_state)
 
 

@@ -95,7 +95,9 @@ def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     return f"## {problem.name}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
 
 
-def problem_part(problem: ProblemConfig, outcomes: list[Outcome], shown: list[html.Picture], ours: str) -> str:
+def problem_part(
+    config: Config, problem: ProblemConfig, outcomes: list[Outcome], shown: list[html.Picture], ours: str
+) -> str:
     """Return the page's part on one problem. ours: the method to stress."""
     failed = [o for o in outcomes if o.failure]
     header, rows = tables.detail(outcomes)
@@ -108,7 +110,8 @@ def problem_part(problem: ProblemConfig, outcomes: list[Outcome], shown: list[ht
         html.table(header[:-1], [row[:-1] for row in rows], strong=ours),
         html.heading("Chosen parameters", 3),
         html.facts({o.method: tables.point(o.params) for o in outcomes if o.judged}),
-        *(html.paragraph(f"{o.method} failed: {o.failure}") for o in failed),
+        *(html.paragraph(f"{o.method}: {o.failure}") for o in failed),
+        *_published(config, outcomes),
         html.figures(shown),
         html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
     ]
@@ -116,6 +119,14 @@ def problem_part(problem: ProblemConfig, outcomes: list[Outcome], shown: list[ht
         for result in outcome.results:
             parts += _result_parts(result, f", split {result.split}" if len(outcome.results) > 1 else "")
     return "\n".join(parts)
+
+
+def _published(config: Config, outcomes: list[Outcome]) -> list[str]:
+    if not config.published:
+        return []
+    note = "Figures of others, on splits, samples and machines of their own; basis functions summed over machines."
+    table = html.table(*tables.published(config, outcomes), text=["source"])
+    return [html.heading("Beside published figures", 3), html.paragraph(note), table]
 
 
 def _result_parts(result: Result, which: str) -> list[str]:

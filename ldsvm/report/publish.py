@@ -68,7 +68,7 @@ def _problem(
     header, rows = tables.detail(found)
     files.append(write(here / "table.csv", tables.to_csv(header, rows)))
     files.append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
-    return build.problem_part(problem, found, shown, _ours(found)), files
+    return build.problem_part(config, problem, found, shown, _ours(found)), files
 
 
 def _ours(found: list[Outcome]) -> str:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 
@@ -72,6 +73,20 @@ def _spread(outcome: Outcome) -> str:
         return f"{100 * outcome.spread:.2f}"
     low, high = outcome.bounds
     return f"{100 * low:.2f} – {100 * high:.2f}"
+
+
+def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
+    """Return the header and one row for each published figure, with ours and the difference where we ran the method."""
+    measured = {o.method: o for o in outcomes if o.judged}
+    header = ["method", "published error %", "here", "difference", "published basis functions", "here", "source"]
+    rows = []
+    for figure in config.published:
+        here = measured.get(figure.method)
+        error = f"{figure.error:.2f}" + (f" ({figure.std:.2f})" if figure.std is not None else "")
+        ours = ["–", "–"] if here is None else [f"{100 * here.error:.2f}", f"{100 * here.error - figure.error:+.2f}"]
+        size = _count(here.n_basis_sum) if here is not None else "–"
+        rows.append([figure.method, error, *ours, _count(figure.n_basis), size, figure.source])
+    return header, rows
 
 
 def trial_rows(result: Result) -> tuple[list[str], Rows]:

@@ -16,8 +16,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ldsvm.baselines import lmnn
-from ldsvm.baselines.lmnn import LargeMarginNN, _Loss
+from ldsvm.baselines import lmnn_loss
+from ldsvm.baselines.lmnn import LargeMarginNN
+from ldsvm.baselines.lmnn_loss import Loss
 from ldsvm.typing import Array
 
 WEIGHT = 0.3  # far from 0.5: exchanging weight and 1 - weight shows
@@ -68,8 +69,8 @@ def error(X: Array, y: Array, X_test: Array, y_test: Array) -> float:
     return 1.0 - float(KNeighborsClassifier(n_neighbors=1).fit(X, y).score(X_test, y_test))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # checks set max_iter to small values
-@parametrize_with_checks([LargeMarginNN(), LargeMarginNN(n_components=1)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the checks are not about the optimum
+@parametrize_with_checks([LargeMarginNN(max_iter=3), LargeMarginNN(n_components=1, max_iter=3)])  # type: ignore[untyped-decorator]
 def test_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
@@ -80,9 +81,9 @@ def test_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
 @pytest.mark.parametrize("most", [10**6, 0])  # pairs from the list, pairs block by block
 @pytest.mark.parametrize("L", [1, 2, 4])
 def test_loss_and_gradient_equal_those_of_slow_loops(most: int, L: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lmnn, "BLOCK", 70)  # several blocks, the last one shorter
+    monkeypatch.setattr(lmnn_loss, "BLOCK", 70)  # several blocks, the last one shorter
     X, y = uneven()
-    loss = _Loss(X, y, 3, WEIGHT, most)
+    loss = Loss(X, y, 3, WEIGHT, most)
     for seed in range(5):  # the list is also used where it was not found
         A = np.random.default_rng(0).normal(size=(L, 4)) + 0.02 * seed
         value, gradient = loss(A)
@@ -94,7 +95,7 @@ def test_loss_and_gradient_equal_those_of_slow_loops(most: int, L: int, monkeypa
 
 def test_gradient_equals_finite_differences() -> None:
     X, y = uneven(1)
-    loss = _Loss(X, y, 3, WEIGHT, 10**6)
+    loss = Loss(X, y, 3, WEIGHT, 10**6)
     a = np.random.default_rng(2).normal(size=8)  # no triplet is within 1e-5 of its kink
     off = check_grad(lambda a: loss(a.reshape(2, 4))[0], lambda a: loss(a.reshape(2, 4))[1].ravel(), a, epsilon=1e-7)
     assert off < 1e-5 * np.linalg.norm(loss(a.reshape(2, 4))[1])
@@ -104,7 +105,7 @@ def test_gradient_equals_finite_differences() -> None:
 def test_no_impostor_is_missed_while_the_map_moves(step: float) -> None:
     """A list found earlier gives what a search of all rows gives, however far the map has gone."""
     X, y = uneven(3, (30, 30, 20), 3)
-    listed, searched = _Loss(X, y, 3, WEIGHT, 10**6), _Loss(X, y, 3, WEIGHT, 0)
+    listed, searched = Loss(X, y, 3, WEIGHT, 10**6), Loss(X, y, 3, WEIGHT, 0)
     rng = np.random.default_rng(4)
     A, kept = rng.normal(size=(2, 3)), 0
     for _ in range(40):
@@ -118,17 +119,17 @@ def test_no_impostor_is_missed_while_the_map_moves(step: float) -> None:
 # The descent.
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("params", [{"n_components": 2}, {"init": "pca"}, {"n_components": 1, "max_impostors": 30}])
 def test_true_loss_never_rises(seed: int, params: dict[str, Any]) -> None:
     X, y = uneven(seed)
-    model = fit(X, y, weight=WEIGHT, **params)
+    model = fit(X, y, weight=WEIGHT, max_iter=80, **params)
     assert (np.diff(model.loss_history_) <= 0).all() and model.loss_ < model.loss_history_[0]
     assert len(model.loss_history_) == model.n_iter_ + 1 and model.loss_ == model.loss_history_[-1]
     assert model.loss_ == pytest.approx(slow_loss(model.components_, X, y, 3, WEIGHT)[0], rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_dimension_reaches_the_known_optimum(seed: int) -> None:
     """With D = 1 the loss is convex and piecewise linear in A²: its minimum is at one of its knots."""
     X, y = uneven(seed, (8, 5), 1)
@@ -149,8 +150,8 @@ def test_no_small_step_from_the_solution_goes_down(L: int) -> None:
     model = fit(X, y, n_components=L, weight=WEIGHT, tol=0, max_iter=2000)
     A, rng = model.components_, np.random.default_rng(0)
     _, G = slow_loss(A, X, y, 3, WEIGHT)
-    loss = _Loss(X, y, 3, WEIGHT, 0)
-    steps = [-G / np.linalg.norm(G), *(U / np.linalg.norm(U) for U in rng.normal(size=(300, *A.shape)))]
+    loss = Loss(X, y, 3, WEIGHT, 0)
+    steps = [-G / np.linalg.norm(G), *(U / np.linalg.norm(U) for U in rng.normal(size=(200, *A.shape)))]
     slope = min((loss(A + 1e-5 * U)[0] - model.loss_) / 1e-5 for U in steps)
     start = np.linalg.norm(loss(fit(X, y, n_components=L, weight=WEIGHT, max_iter=1).components_)[1])
     assert slope > -1e-3 * start
@@ -186,9 +187,9 @@ def test_translation_rotation_scale_order_and_names_change_nothing() -> None:
     Q, order = np.linalg.qr(rng.normal(size=(4, 4)))[0], rng.permutation(len(X))
     variants = [(X + np.array([5, -3, 100, 0]), y), (X @ Q, y), (X[order], y[order]), (X, np.array(list("zbxa"))[y])]
     for init in ("pca", "lda"):
-        base = fit(X, y, init=init, n_components=2, max_iter=12)
+        base = fit(X, y, init=init, n_components=2, max_iter=6)
         for moved, labels in [*variants, (1e6 * X, y), (1e-6 * X, y), (1e150 * X, y), (1e-150 * X, y)]:
-            model = fit(moved, labels, init=init, n_components=2, max_iter=12)
+            model = fit(moved, labels, init=init, n_components=2, max_iter=6)
             np.testing.assert_allclose(model.loss_history_, base.loss_history_, rtol=1e-6)
 
 
@@ -214,8 +215,8 @@ def test_noisy_dimensions_no_longer_decide() -> None:
 
 
 def test_digits_beat_principal_components() -> None:
-    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), train_size=400, random_state=0)
-    model, pca = LargeMarginNN(n_components=5, tol=1e-3).fit(X, y), PCA(5).fit(X)
+    X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), train_size=300, random_state=0)
+    model, pca = LargeMarginNN(n_components=5, tol=2e-3).fit(X, y), PCA(5).fit(X)
     ours = error(model.transform(X), y, model.transform(X_test), y_test)
     assert ours <= error(pca.transform(X), y, pca.transform(X_test), y_test)
     assert ours < 0.09
@@ -262,8 +263,8 @@ def test_constant_columns_get_no_weight() -> None:
     for L in (None, 2):
         model = fit(X, y, n_components=L, max_iter=20)
         np.testing.assert_allclose(model.components_[:, [1, 4]], 0.0, atol=1e-12)
-    assert not fit(np.ones((6, 3)), [0, 0, 0, 1, 1, 1]).transform(np.ones((2, 3))).any()
-    assert np.isfinite(fit(np.ones((6, 3)), [0, 0, 0, 1, 1, 1], n_components=1).components_).all()
+    assert not fit(np.ones((6, 3)), np.array([0, 0, 0, 1, 1, 1])).transform(np.ones((2, 3))).any()
+    assert np.isfinite(fit(np.ones((6, 3)), np.array([0, 0, 0, 1, 1, 1]), n_components=1).components_).all()
 
 
 @pytest.mark.parametrize("params", [{}, {"n_components": 2}, {"init": "pca"}, {"n_components": 1, "init": "lda"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def same(first: Rows | None, second: Rows | None) -> None:
             np.testing.assert_array_equal(one, two)
 
 
-def words(*items: str | None) -> NDArray[Any]:
+def words(*items: Any) -> NDArray[Any]:
     return np.array(items, dtype=object)
 
 
@@ -198,3 +199,51 @@ def test_a_cache_folder_that_is_a_file_is_named(mini: Mini, tmp_path: Path) -> N
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="cannot be written"):
         cache.write(tmp_path / "file" / "a.parquet", mini.raw())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("promise", [b"100000000000000", b"1000000000", b"-1", b"1e400", b'"a"', b"null"])
+def test_an_absurd_number_of_columns_is_noticed_and_costs_no_memory(tmp_path: Path, kind: str, promise: bytes) -> None:
+    # One column only, which NumPy would spread over as many as there are.
+    inputs = np.ones((3, 1), dtype=np.float32)
+    raw = Raw(Rows(csr_matrix(inputs) if kind == "sparse" else inputs, np.array([0, 1, 0])), None, "s")
+    cache.write(tmp_path / "a.parquet", raw)
+    table = pq.read_table(tmp_path / "a.parquet")
+    about = {**table.schema.metadata, b"ldsvm.n_features": promise}
+    pq.write_table(table.replace_schema_metadata(about), tmp_path / "a.parquet")
+    tracemalloc.start()
+    with pytest.warns(UserWarning, match=r"a\.parquet is rebuilt: "):
+        assert cache.read(tmp_path / "a.parquet") is None
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
+
+
+def test_values_in_lists_of_fixed_size_are_noticed(tmp_path: Path) -> None:
+    cache.write(tmp_path / "a.parquet", Raw(KINDS["bytes"], None, "s"))
+    table = pq.read_table(tmp_path / "a.parquet")
+    names = ["values" if name == "features" else name for name in table.column_names]
+    renamed = table.rename_columns(names).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(renamed, tmp_path / "a.parquet")
+    with pytest.warns(UserWarning, match="values have type fixed_size_list"):
+        assert cache.read(tmp_path / "a.parquet") is None
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OverflowError("too large"), AttributeError("no such"), RecursionError()]
+)
+def test_whatever_an_altered_file_leads_to_is_a_reason_to_rebuild(
+    mini: Mini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    cache.write(tmp_path / "a.parquet", mini.raw())
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(columns, "read_rows", fail)
+    with pytest.warns(UserWarning, match=rf"it cannot be read \({str(error) or type(error).__name__}\)"):
+        assert cache.read(tmp_path / "a.parquet") is None
+
+
+def test_a_name_that_cannot_be_looked_up_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"…: the prepared data cannot be read \(File name too long\)\.$"):
+        cache.read(tmp_path / ("a" * 300))

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
-from ldsvm.datasets import DataError
+from ldsvm.datasets import DataError, flaws
 from ldsvm.datasets.features import describe, fit_transform, pipeline, transform
 from ldsvm.datasets.steps import Step, parse
 
@@ -209,6 +210,72 @@ def test_a_constant_column_becomes_zero() -> None:
         Z = fit_transform(made(step), X)
         assert np.isfinite(Z).all() and not Z[:, [2, 5]].any() and Z[:, [0, 1, 3, 4, 6]].std(axis=0).all()
     assert fit_transform(made("normalize"), np.zeros((2, 3), np.float32)).tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("size", [1e-40, 1e-20, 1e-7, 1, 1e20, 1e38])
+def test_rows_of_any_size_get_length_one(kind: str, size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flaws, "BLOCK", 20)  # several blocks
+    X = np.random.default_rng(0).uniform(-3, 3, size=(11, 7))
+    X[X < -1] = 0
+    X[4] = 0
+    scaled = (X * size).astype(np.float32)
+    exact = scaled.astype(np.float64) / size  # what float32 left of them, of an ordinary size
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    Z = fit_transform(made("normalize", kind=kind), csr_matrix(scaled) if kind == "sparse" else scaled)
+    np.testing.assert_allclose(_array(Z), exact / np.where(lengths, lengths, 1), rtol=1e-6, atol=1e-12)
+
+
+HUGE = np.array([[3e38, 1], [-3e38, 2], [3e38, 4], [-3e38, 3]], np.float32)
+
+
+def refused(message: str, pipe: Any, X: Any, new: Any = None) -> None:
+    """The fit, or after it the transformation of new inputs, is refused, and says nothing else."""
+    if new is not None:
+        fit_transform(pipe, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError, match=f"^{re.escape(message)}") as caught:
+            fit_transform(pipe, X) if new is None else transform(pipe, new)
+    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+def test_results_beyond_float32_are_refused_with_step_and_rows() -> None:
+    beyond = "beyond ±3.4e38, the range of float32, in row"
+    tiny = np.array([[1e-5, 0], [2e-5, 1], [3e-5, 2], [5e-5, 3]], np.float32)
+    outlier = np.array([[1e-5, 0], [3e38, 1], [0, 0], [-3e38, 0]], np.float32)
+    for step in ("scale", "max_abs"):
+        refused(f"features.{step}: the results are {beyond}s 1, 3;", made(step), tiny, outlier)
+    sparse = made("max_abs", kind="sparse")
+    refused(f"features.max_abs: the results are {beyond}s 1, 3", sparse, csr_matrix(tiny), csr_matrix(outlier))
+    refused("features.minmax: the range of the training values is beyond 3.4e38", made("minmax"), HUGE)
+    gaps = np.vstack([np.abs(HUGE), [[np.nan, 1]]]).astype(np.float32)
+    refused(f"dataset.missing=impute: the results are {beyond} 4;", made(missing="impute"), gaps)
+
+
+def test_rows_are_told_by_their_numbers_in_the_source() -> None:
+    rows, pipe = np.array([3, 7, 9, 12]), made("scale")
+    X = np.array([[1e-5], [2e-5], [3e-5], [5e-5]], np.float32)
+    with pytest.raises(DataError, match=r"in rows 7, 12; allowed: finite numbers"):
+        fit_transform(made("scale"), np.array([[1], [np.nan], [2], [np.nan]], np.float32), rows)
+    with pytest.raises(DataError, match=r"no text in row 9; allowed: texts"):
+        fit_transform(made("tfidf", kind="text"), np.array(["a b", "c", None, "d"], dtype=object), rows)
+    fit_transform(pipe, X, rows)
+    with pytest.raises(DataError, match=r"^features\.scale: the results are .* in row 12; allowed"):
+        transform(pipe, np.array([[0], [1], [2], [3e38]], np.float32), rows)
+
+
+@pytest.mark.parametrize("entry", ["scale", "max_abs", "normalize"])
+def test_large_values_that_fit_are_computed(entry: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Z = fit_transform(made(entry), HUGE)
+    np.testing.assert_allclose(Z[:, 0], [1, -1, 1, -1], rtol=1e-5)
+
+
+def test_more_sparse_columns_than_steps_keep_numbers_for() -> None:
+    X = csr_matrix((np.ones(2, np.float32), [5, 2**31 - 2], [0, 1, 2]), shape=(2, 2**31 - 1))
+    refused("The sparse inputs have 2,147,483,647 columns; allowed", made("max_abs", kind="sparse"), X)
 
 
 # texts
@@ -422,7 +489,7 @@ def test_the_stored_model_takes_the_inputs_as_they_came(kind: str, how: str, tmp
         X, new = (part if kind == "dense" else csr_matrix(part) for part in gaps())
         steps: list[Any] = ["minmax", {"pca": {"n_components": 2}}] if kind == "dense" else ["max_abs", "normalize"]
         pipe = made(*steps, kind=kind, missing="impute")
-        trusted = ["numpy.dtype"]
+        trusted = [*(["ldsvm.datasets.lengths.UnitRows"] if kind == "sparse" else []), "numpy.dtype"]
     y = np.arange(X.shape[0]) % 2
     features = fit_transform(pipe, X)
     model = Pipeline([*pipe.steps, ("model", LinearSVC(C=10).fit(features, y))])

@@ -371,6 +371,8 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
         (lambda: ordered([1.0, np.nan, 2.0], train=1, validation=1), "times is missing in row 1"),
         (lambda: ordered(np.array(["2024", "NaT"], "M8[s]"), train=1, validation=1), "times is missing in row 1"),
         (lambda: ordered(["2024-01-01", "soon", "2024-13-01"], train=1, validation=1), "rows 1, 2 .*such as 'soon'"),
+        (lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1), "row 1 hold no time"),
+        (lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1), "row 0 hold no time"),
         (lambda: ordered([True, False], train=1, validation=1), "rows 0, 1 hold no time"),
         (lambda: ordered([1, 2, 2, 2], train=2, validation=2), "validation would be empty"),
         (lambda: ordered([1, 2, 3, 3], train=2, validation=1, test=1), "test would be empty"),
@@ -381,6 +383,26 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
 def test_other_bad_arguments(call: Callable[[], Split], message: str) -> None:
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_rows_and_names_of_the_source_are_told() -> None:
+    rows = np.array([3, 7, 10])
+    about: dict[str, Any] = {"train": 1, "validation": 1, "name": "dataset.time 'day'", "rows": rows}
+    with pytest.raises(DataError, match=r"^dataset\.time 'day': rows 7, 10 hold no time, such as 'soon'; allowed"):
+        ordered(["2024-01-01", "soon", "later"], **about)
+    with pytest.raises(DataError, match=r"^dataset\.time 'day' is missing in row 10, but this split needs it"):
+        ordered([1.0, 2.0, np.nan], **about)
+    about["name"] = "dataset.group 'who'"
+    with pytest.raises(DataError, match=r"^dataset\.group 'who' is missing in row 7, but this split needs it"):
+        grouped([1.0, np.nan, 2.0], seed=0, **about)
+    with pytest.raises(DataError, match=r"^dataset\.group 'who' has 1 distinct values, but 2 parts need"):
+        grouped([1, 1, 1], seed=0, **about)
+
+
+def test_a_text_that_is_no_time_is_cut() -> None:
+    with pytest.raises(DataError, match=r"row 0 hold no time, such as 'a post .*…'") as caught:
+        ordered(["a post " + "of somebody " * 100 + "secret"], train=1, validation=0)
+    assert len(str(caught.value)) < 250
 
 
 def test_messages_list_at_most_five() -> None:

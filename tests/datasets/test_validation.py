@@ -14,7 +14,9 @@ from ldsvm.datasets import flaws as counted
 from ldsvm.datasets.duplicates import keys_of
 from ldsvm.datasets.flaws import flaws
 from ldsvm.datasets.parts import check_parts
+from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import Cleaned, Finding, clean, refuse
+from ldsvm.datasets.words import told
 
 NAN, INF = float("nan"), float("inf")
 NONE = np.array([], dtype=np.int64)
@@ -55,8 +57,10 @@ def said(done: Cleaned) -> list[tuple[str, str]]:
     return [(found.level, found.text) for found in done.findings]
 
 
-def cleaned(rows: Rows, missing: Any = "refuse", classes: list[Any] | None = None) -> Cleaned:
-    return clean(rows, missing=missing, classes=classes, what="rows")
+def cleaned(
+    rows: Rows, missing: Any = "refuse", classes: list[Any] | None = None, *, official: bool = False
+) -> Cleaned:
+    return clean(rows, missing=missing, classes=classes, what="rows", official=official)
 
 
 # Three rows of six have a missing value, in columns 1 and 2.
@@ -127,10 +131,10 @@ def test_flaws_equal_a_count_of_the_whole_array(kind: Kind, monkeypatch: pytest.
     random = np.random.default_rng(0)
     X = random.choice([0, 1, NAN, INF, -INF], p=[0.5, 0.38, 0.08, 0.02, 0.02], size=(53, 7)).astype(np.float32)
     found = flaws(rows_of(kind, X))
-    np.testing.assert_array_equal(found.missing, np.isnan(X).sum(axis=0))
-    np.testing.assert_array_equal(found.missing_rows, np.isnan(X).any(axis=1))
-    np.testing.assert_array_equal(found.infinite, np.isinf(X).sum(axis=0))
-    np.testing.assert_array_equal(found.infinite_rows, np.isinf(X).any(axis=1))
+    for flaw, wrong in ((found.missing, np.isnan(X)), (found.infinite, np.isinf(X))):
+        np.testing.assert_array_equal(flaw.rows, wrong.any(axis=1))
+        np.testing.assert_array_equal(flaw.columns, np.flatnonzero(wrong.any(axis=0)))
+        np.testing.assert_array_equal(flaw.counts, wrong.sum(axis=0)[flaw.columns])
 
 
 def test_missing_labels() -> None:
@@ -203,6 +207,48 @@ def test_a_wanted_class_without_rows_is_an_error(y: np.ndarray[Any, Any], classe
 def test_fewer_than_two_classes_are_an_error(y: list[int], left: str) -> None:
     done = cleaned(Rows(np.ones((len(y), 2), np.float32), np.array(y, dtype=np.int64)))
     assert said(done) == [("error", f"rows: {left} distinct labels are left, but at least 2 labels are needed.")]
+
+
+def test_an_official_test_set_may_lack_classes_and_columns_to_impute() -> None:
+    rows = rows_of("dense", [[1, NAN], [2, NAN]], [5, 5], ("a", "b"))
+    done = cleaned(rows, "impute", [5, 7], official=True)
+    assert said(done) == [
+        ("warning", "rows: no row has label 7."),
+        ("warning", "rows: values are missing in column 'b' (rows 0, 1): 2 values to impute."),
+    ]
+    assert len(done.rows) == 2
+    assert [level for level, _ in said(cleaned(rows, "impute", [5, 7]))] == ["error", "error"]  # a training set may not
+    (gone,) = said(cleaned(rows, "drop", official=True))[1:]
+    assert gone == ("error", "rows: no rows are left, but at least one is needed.")
+    assert said(cleaned(rows, "refuse", official=True))[0][0] == "error"
+
+
+@pytest.mark.parametrize("wanted", [[True, False], [1, 0]])
+def test_words_that_yaml_takes_for_flags_are_to_be_quoted(wanted: list[Any]) -> None:
+    rows = Rows(np.ones((4, 1), np.float32), texts("yes", "no", "maybe", "no"))
+    rule = "which YAML makes of words such as yes and no: quote them, classes: ['no', 'yes']."
+    assert [text for _, text in said(cleaned(rows, classes=wanted))[:2]] == [
+        f"rows: no row has label {name}, {rule}" for name in wanted
+    ]
+    assert said(cleaned(Rows(np.ones((4, 1), np.float32), np.array([0, 1, 1, 0])), classes=wanted)) == []
+
+
+def test_labels_that_look_the_same_get_a_remark() -> None:
+    rows = Rows(np.ones((6, 1), np.float32), texts("cat", "Cat", "dog", "cat ", "a  b", "a b"))
+    assert said(cleaned(rows)) == [
+        ("warning", "rows: labels 'Cat', 'cat', 'cat ', 'a  b', 'a b' differ only by spaces or case.")
+    ]
+    assert said(cleaned(Rows(rows.X, texts("cat", "cats", "dog", "c at", "cat", "dog")))) == []
+
+
+def test_long_labels_are_cut_everywhere() -> None:
+    posts = [f"{i} somebody's long and confidential post" + " secret" * 50 for i in range(7)]
+    rows = Rows(np.arange(14, dtype=np.float32)[:, None], texts(*(posts * 2)))
+    found, split = parts(rows, list(range(6)), [6, 7], [13])
+    texts_ = [finding.text for finding in check_parts(*found, split=split)]
+    texts_ += [text for _, text in said(cleaned(rows, classes=["0 somebody", *posts[:2]]))]
+    assert len(texts_) >= 4 and all("secret" not in text and len(text) < 400 for text in texts_)
+    assert any("confid" in text and "…" in text for text in texts_)
 
 
 def test_texts() -> None:
@@ -396,3 +442,45 @@ def test_memory_stays_far_below_the_data() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * 2**20
+
+
+WIDE = 2**31 - 1
+
+
+def wide(*columns: list[int], values: list[float] | None = None) -> Rows:
+    """Rows of 1, or of these values, in the columns that each row names, of 2,147,483,647 columns."""
+    indices = np.concatenate([np.array(row, dtype=np.int64) for row in columns])
+    data = np.ones(len(indices), np.float32) if values is None else np.array(values, np.float32)
+    indptr = np.cumsum([0, *map(len, columns)])
+    return Rows(csr_matrix((data, indices, indptr), shape=(len(columns), WIDE)), np.arange(len(columns)) % 2)
+
+
+def test_memory_is_bounded_by_what_is_stored_however_many_columns_there_are() -> None:
+    rows = wide([0, 2], [2, WIDE - 1], [0, 2], [2, 7], values=[1, 1, 1, 1, 1, 1, 1, NAN])
+    split = Split(np.array([0, 1]), NONE, np.array([2, 3]), official_test=False)
+    tracemalloc.start()
+    findings = check_parts(rows.take(split.train), rows.take(NONE), rows.take(split.test), split=split)
+    done = cleaned(rows, "impute")
+    facts = summarise(rows, None)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    # Two columns vary in training: 0 and the last.
+    assert [finding.text for finding in findings] == [
+        "Training has only one row of labels 0, 1 (rows 0, 1).",
+        "All training rows have the same value, or none, in columns 1, 2, 3, 4, 5 and 2,147,483,640 more.",
+        "1 of 2 test rows equal a training row with the same label: (test, training) row (2, 0).",
+    ]
+    assert said(done) == [("warning", "rows: values are missing in column 7 (row 3): 1 values to impute.")]
+    assert facts["missing"] == {"total": 1, "columns": {"7": 1}} and facts["features"] == WIDE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_constant_columns_are_told_whichever_they_are(kind: Kind) -> None:
+    random = np.random.default_rng(4)
+    for _ in range(30):
+        X = random.choice([0.0, 1.0, NAN], p=[0.6, 0.3, 0.1], size=(3, 12)).astype(np.float32)
+        constant = [j for j in range(12) if len(set(X[~np.isnan(X[:, j]), j].tolist())) <= 1]
+        found, split = parts(rows_of(kind, X, [0, 0, 0]), [0, 1, 2], [], [])
+        listed = told("column", constant)
+        expected = [f"All training rows have the same value, or none, in {listed}."] if constant else []
+        assert [finding.text for finding in check_parts(*found, split=split)] == expected

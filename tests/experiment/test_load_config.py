@@ -111,6 +111,7 @@ CASES = {
     "methods.Gaussian SVM.search.gamma=[0.1, none]": ["'gamma'", "none"],
     "methods.Gaussian SVM.search.gamma=[]": ['"methods.Gaussian SVM.search.gamma"', "at least 1"],
     "methods.Gaussian SVM.estimator=gausian_svm": ['"gausian_svm"', 'did you mean "gaussian_svm"'],
+    "methods.Gaussian SVM={estimator: pca_nn, params: {classify__n_neighbors: 0}}": ["'n_neighbors'", "0", "[1, inf)"],
     "methods={}": ['"methods"', "at least 1"],
     "dataset.name=digit": ['"digit"', 'did you mean "digits"'],
     "dataset.missing=guess": ['"dataset.missing"', "'guess'", "'refuse', 'drop' or 'impute'"],

@@ -55,6 +55,9 @@ def _has_X(archive: Mapping[str, Any], ending: str) -> bool:
 def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: str) -> Rows:
     X = _inputs(archive, given, f"X{ending}")
     label = f"{spec.label or 'y'}{ending}"
+    if label not in archive and spec.label is not None and f"y{ending}" in archive:
+        rule = "leave dataset.label out for the array 'y'"
+        raise DataError(f"{given}: there is no array {shown(label)}, which dataset.label names; {rule}.")
     y = values.labels(_row(archive, given, label, X.shape[0]), f"{given}: array {shown(label)}")
     extras: dict[str, NDArray[Any]] = {}
     readers = {"groups": (spec.group, values.groups), "times": (spec.time, values.times)}
@@ -70,6 +73,8 @@ def _inputs(archive: Mapping[str, Any], given: str, name: str) -> Any:
     if f"{name}_data" in archive:
         data, indices, indptr, shape = (_array(archive, given, f"{name}_{part}") for part in CSR)
         _check_numbers(data, given, f"{name}_data")
+        for part, array in zip(CSR[1:], (indices, indptr, shape), strict=True):
+            _check_numbers(array, given, f"{name}_{part}", "iu", "it must hold whole numbers")
         X = _csr(_float32(data), indices, indptr, tuple(int(size) for size in shape))
         X.check_format(full_check=True)
         return _checked(X, given, name)
@@ -90,20 +95,30 @@ def _array(archive: Mapping[str, Any], given: str, name: str) -> NDArray[Any]:
     if name not in archive:
         known = list(archive)
         near = faults.nearest(name, known)
-        raise DataError(f"{given}: there is no array {shown(name)}{near}: the arrays are {faults.names(known) or 'none'}.")
-    return np.asarray(archive[name])
+        raise DataError(
+            f"{given}: there is no array {shown(name)}{near}: the arrays are {faults.names(known) or 'none'}."
+        )
+    array = np.asarray(archive[name])
+    if array.dtype.kind == "M":
+        return array.astype("M8[us]")  # pyarrow knows fewer units than NumPy, and Parquet these
+    # Other machines, and longer floats, may have written what only NumPy knows.
+    return array.astype(np.float64 if array.dtype == np.longdouble else array.dtype.newbyteorder("="), copy=False)
 
 
 def _row(archive: Mapping[str, Any], given: str, name: str, n: int) -> numbers.Column:
     array = _array(archive, given, name)
     if array.shape != (n,):
         raise DataError(f"{given}: array {shown(name)} has shape {array.shape}, but X has {n} rows: it must be ({n},).")
+    if array.dtype.kind not in "biufMSUm":
+        raise DataError(f"{given}: array {shown(name)} is of type {array.dtype}; allowed: numbers, dates or text.")
     return [optional("pyarrow").array(array)]
 
 
-def _check_numbers(array: NDArray[Any], given: str, name: str) -> None:
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"{given}: array {shown(name)} is of type {array.dtype}, but inputs must be numbers.")
+def _check_numbers(
+    array: NDArray[Any], given: str, name: str, kinds: str = "biuf", what: str = "inputs must be numbers"
+) -> None:
+    if array.dtype.kind not in kinds:
+        raise DataError(f"{given}: array {shown(name)} is of type {array.dtype}, but {what}.")
 
 
 def _float32(array: NDArray[Any]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
-from ldsvm.datasets.words import shown
+from ldsvm.datasets.words import cut, shown
 
 # What a name may end in, without .gz.
 ENDINGS = {
@@ -48,13 +48,21 @@ def find(spec: FileSpec) -> tuple[Found, Found | None]:
             f"dataset.format={shown(spec.format)} is unknown{faults.nearest(spec.format, FORMATS)}: "
             f"use one of {', '.join(FORMATS)}."
         )
-    train = _locate(spec.path, spec.format, spec.label)
+    train = _looked_up(spec.path, spec.format, spec.label)
     if spec.test_path is None:
         return train, None
-    test = _locate(spec.test_path, spec.format, None)
+    test = _looked_up(spec.test_path, spec.format, None)
     if train.format != test.format and not {train.format, test.format} <= set(TABLES):
         raise DataError(f"{spec.path} is {train.format} but {spec.test_path} is {test.format}: both must be alike.")
     return train, test
+
+
+def _looked_up(given: str, format: str | None, label: str | None) -> Found:
+    try:
+        return _locate(given, format, label)
+    except (OSError, RuntimeError) as error:  # a name too long, a folder not to be entered, "~" of an unknown user
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{cut(given, 200)}: cannot be looked up ({reason}).") from error
 
 
 def _locate(given: str, format: str | None, label: str | None) -> Found:
@@ -104,12 +112,20 @@ def _texts(given: str, classes: list[Path]) -> tuple[Path, ...]:
         raise DataError(f"{given}: holds train and test instead of classes; give one as path, the other as test_path.")
     found: list[Path] = []
     for folder in classes:
+        _check_name(folder)
         inside = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
-        shown = [name for name in sorted(inside) if not any(part.startswith(".") for part in name.parts)]
-        if not shown:
+        visible = [name for name in sorted(inside) if not any(part.startswith(".") for part in name.parts)]
+        if not visible:
             raise DataError(f"{given}: the class folder {shown(folder.name)} is empty; remove it or put texts into it.")
-        found.extend(inside[name] for name in shown)
+        found.extend(inside[name] for name in visible)
     return tuple(found)
+
+
+def _check_name(folder: Path) -> None:
+    try:
+        folder.name.encode()  # it is going to be a label
+    except UnicodeEncodeError as error:
+        raise DataError(f"{shown(folder.name)}: the name of this class folder is no UTF-8; rename it.") from error
 
 
 def _matching(given: str, format: str | None) -> Found:
@@ -146,5 +162,6 @@ def _labels_beside(images: Path, label: str | None) -> Path:
     candidates = [wanted, Path(f"{wanted}.gz"), wanted.with_suffix("") if wanted.suffix == ".gz" else wanted]
     found = next((path for path in candidates if path.is_file() and path != images), None)
     if found is None:
-        raise DataError(f"{images}: the labels {wanted.name} are not beside the images; name their file as label.")
+        rule = "name their file as label" if label is None else "leave dataset.label out to have them found by name"
+        raise DataError(f"{images}: the labels {wanted.name} are not beside the images; {rule}.")
     return found

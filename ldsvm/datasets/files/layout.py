@@ -45,7 +45,9 @@ class Layout:
             raise DataError(f"{file}: there is no column {shown(missing[0])}, which {self.first} has.")
         more = [name for name in known if name not in expected] if self.closed else []
         if more:
-            raise DataError(f"{file}: has a column {shown(more[0])}, which {self.first} has not; drop it or name columns.")
+            raise DataError(
+                f"{file}: has a column {shown(more[0])}, which {self.first} has not; drop it or name columns."
+            )
 
 
 def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
@@ -88,7 +90,9 @@ def _check_named(inputs: Sequence[str], known: Sequence[str], file: Path) -> Non
     # pandas writes its row index so: a number that grows with the row is no input anybody means.
     index = [name for name in inputs if name == "" or name.startswith("__index_level_")]
     if index:
-        raise DataError(f"{file}: column {known.index(index[0])} has no name but {shown(index[0])}; name it, or drop it.")
+        raise DataError(
+            f"{file}: column {known.index(index[0])} has no name but {shown(index[0])}; name it, or drop it."
+        )
 
 
 def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Path) -> None:

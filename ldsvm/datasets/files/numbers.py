@@ -186,8 +186,8 @@ def _refuse_infinite(X: NDArray[np.float32], name: str, given: str) -> None:
     which = infinite_rows(X)
     if len(which):
         raise DataError(
-            f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in {told('row', which)}; "
-            "allowed are finite numbers and missing values."
+            f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "
+            f"{told('row', which)}; allowed are finite numbers and missing values."
         )
 
 

@@ -63,7 +63,10 @@ def _check_fields(format: str, spec: FileSpec) -> None:
     for field in COLUMNS:
         if getattr(spec, field) not in (None, ()) and field not in FIELDS[format]:
             allowed = ", ".join(("path", "test_path", "format", *FIELDS[format]))
-            raise DataError(f"{spec.path}: dataset.{field} means nothing for format {format}; allowed are {allowed}.")
+            raise DataError(
+                f"{spec.path}: dataset.{field} means nothing for format {format}, so leave dataset.{field} out; "
+                f"allowed are {allowed}."
+            )
 
 
 def _check_alike(train: Rows, test: Rows, given: str, given_test: str) -> None:
@@ -106,5 +109,6 @@ def _counted(found: Found) -> str:
         classes = len({file.relative_to(found.root).parts[0] for file in found.files})
         return f"{len(found.files):,} texts in {classes} class folders"
     if found.format == "idx" or len(found.files) == 1:
-        return " with ".join(file.name for file in found.files)
+        # A name that is no UTF-8 could be neither stored nor printed.
+        return " with ".join(file.name.encode("utf-8", "replace").decode() for file in found.files)
     return f"{len(found.files)} {TITLES[found.format]} files"

@@ -38,7 +38,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
     tables = []
     for file in found.files:
         with faults.reading(file, found.format):
-            opened = OPEN[found.format](file, spec.text)
+            opened = OPEN[found.format](file, _words(spec))
             if plan is None:
                 plan = layout(spec, opened.names, file)
             plan.check(opened.names, file)
@@ -76,13 +76,22 @@ def _pieces(column: Any) -> numbers.Column:
     return found
 
 
-def _parquet(path: Path, _text: str | None) -> Opened:
+def _words(spec: FileSpec) -> list[str]:
+    """Return the columns that are text whatever they look like, in formats that only guess types.
+
+    Otherwise a group 007 would be the number 7 in one file, and in another, with words among its groups, not. A
+    group that is an input too must be a number, and then is one in all files.
+    """
+    return [name for name in (spec.text, spec.group) if name is not None and name not in (spec.columns or ())]
+
+
+def _parquet(path: Path, _words: Sequence[str]) -> Opened:
     file = optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
     # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
     return Opened(file.schema_arrow.names, lambda names: file.read(columns=names).select(names))
 
 
-def _arrow(path: Path, _text: str | None) -> Opened:
+def _arrow(path: Path, _words: Sequence[str]) -> Opened:
     ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(path))
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
@@ -90,15 +99,15 @@ def _arrow(path: Path, _text: str | None) -> Opened:
     return Opened(table.column_names, table.select)
 
 
-def _separated(delimiter: str) -> Callable[[Path, str | None], Opened]:
-    def opened(path: Path, text: str | None) -> Opened:
-        table = csv_text.read(path, delimiter, text)
+def _separated(delimiter: str) -> Callable[[Path, Sequence[str]], Opened]:
+    def opened(path: Path, words: Sequence[str]) -> Opened:
+        table = csv_text.read(path, delimiter, words)
         return Opened(table.column_names, table.select)
 
     return opened
 
 
-OPEN: dict[str, Callable[[Path, str | None], Opened]] = {
+OPEN: dict[str, Callable[[Path, Sequence[str]], Opened]] = {
     "parquet": _parquet,
     "arrow": _arrow,
     "csv": _separated(","),

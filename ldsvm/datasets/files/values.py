@@ -82,38 +82,87 @@ def texts(column: Column, what: str) -> NDArray[Any]:
 
 
 def groups(column: Column, what: str) -> NDArray[Any]:
-    """Return groups (N,): int64, float64, datetime64, or str for everything else that has a spelling."""
-    return _keys(column, what, spell=True)
+    """Return groups (N,): int64, float64 or datetime64 where all files have that, and else their spelling as str.
+
+    Equal groups get one spelling whatever the types of the files and whatever else these hold: the spaces around are
+    left out, and what looks like a number is that number, so that 7, 007 and 7.0 are one group. No number passes
+    through float64 that was none. Raises `DataError` for missing groups, lists, and bytes that are no text.
+    """
+    pa, types = optional("pyarrow"), [piece.type for piece in column]
+    _refuse_missing(column, what)
+    if any(pa.types.is_nested(type) for type in types):
+        raise DataError(f"{what} is of type {_listed(types)}; groups must be single values.")
+    target = _common(types)
+    # Groups of 64 bits without a sign, which int64 does not hold, are spelled.
+    if target is not None and not any(pa.types.is_uint64(type) for type in types):
+        return _cast(column, target, what)
+    try:
+        return np.concatenate([_spelled(piece) for piece in column])
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{what} holds bytes that are no UTF-8 text; groups must have a spelling.") from error
+
+
+def _common(types: list[Any]) -> Any:
+    """Return the type in which the values of all these types stay what they are, None where there is none."""
+    pa = optional("pyarrow")
+    tests = pa.types
+    if all(tests.is_boolean(type) or tests.is_integer(type) for type in types):
+        return pa.int64()
+    if all(tests.is_floating(type) for type in types):
+        return pa.float64()
+    if all(tests.is_date(type) or tests.is_timestamp(type) for type in types):
+        return pa.timestamp("us")  # one unit for all, and one that Parquet keeps
+    return None
+
+
+def _cast(column: Column, target: Any, what: str) -> NDArray[Any]:
+    """Return a column in another type; nanoseconds may be cut and numbers rounded, but nothing may wrap around."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    options = pc.CastOptions(target, allow_time_truncate=True, allow_float_truncate=True, allow_decimal_truncate=True)
+    try:
+        return np.concatenate([pc.cast(piece, options=options).to_numpy(zero_copy_only=False) for piece in column])
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{what} holds a value that {target} cannot hold; allowed are smaller ones.") from error
+
+
+def _spelled(piece: Any) -> NDArray[Any]:
+    """Return one piece of any type as an object array of str, equal numbers spelled alike."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if pa.types.is_floating(piece.type):
+        piece = piece.cast(pa.float64())
+        whole = pc.and_(pc.equal(pc.floor(piece), piece), pc.less(pc.abs(piece), 2.0**63))
+        exact = pc.if_else(whole, piece, 0.0).cast(pa.int64(), safe=False).cast(pa.string())
+        return _objects(pc.if_else(whole, exact, piece.cast(pa.string())))
+    text = piece.cast(pa.string())
+    if pa.types.is_decimal(piece.type) or is_text(piece.type):
+        text = pc.utf8_trim_whitespace(text)
+        text = pc.replace_substring_regex(text, r"^\+?(-?)0*(\d+)(?:\.0*)?$", r"\1\2")
+        text = pc.replace_substring_regex(text, r"^\+?(-?)0*(\d+\.\d*?[1-9])0*$", r"\1\2")
+    return _objects(text)
 
 
 def times(column: Column, what: str) -> NDArray[Any]:
-    """Return times (N,): int64, float64, datetime64[us] for dates and timestamps, or str such as ISO 8601."""
-    return _keys(column, what, spell=False)
+    """Return times (N,): int64, float64, datetime64[us] for dates and timestamps, or str such as ISO 8601.
 
-
-def _keys(column: Column, what: str, *, spell: bool) -> NDArray[Any]:
-    """Return a column in which nothing may be missing, in one of four types; spell: other types become str."""
-    pa = optional("pyarrow")
+    Dates become texts, in UTC, where other files have texts. Raises `DataError` for missing times and other types.
+    """
+    pa, types = optional("pyarrow"), [piece.type for piece in column]
     _refuse_missing(column, what)
-    types, tests = [piece.type for piece in column], pa.types
-    if all(tests.is_boolean(t) or tests.is_integer(t) for t in types):
-        target = pa.int64()
-    elif all(is_number(t) for t in types):
-        target = pa.float64()
-    elif all(tests.is_date(t) or tests.is_timestamp(t) for t in types):
-        target = pa.timestamp("us")  # one unit for all, and one that Parquet keeps
-    elif all(is_text(t) for t in types) or (spell and not any(tests.is_nested(t) for t in types)):
-        return np.concatenate([_objects(piece) for piece in column])
-    else:
-        raise DataError(f"{what} is of type {faults.names([*dict.fromkeys(map(str, types))])}; {_allowed(spell)}.")
-    try:
-        return np.concatenate([piece.cast(target, safe=False).to_numpy(zero_copy_only=False) for piece in column])
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{what} holds a value that {target} cannot hold; {_allowed(spell)}.") from error
+    target = _common(types) or (pa.float64() if all(is_number(type) for type in types) else None)
+    if target is not None:
+        return _cast(column, target, what)
+    if all(is_text(type) or _common([type]) == pa.timestamp("us") for type in types):
+        return np.concatenate([_iso(piece, what) for piece in column])
+    raise DataError(f"{what} is of type {_listed(types)}; times must be numbers, dates or text.")
 
 
-def _allowed(spell: bool) -> str:
-    return "groups must be single values" if spell else "times must be numbers, dates or text"
+def _iso(piece: Any, what: str) -> NDArray[Any]:
+    pa = optional("pyarrow")
+    return _objects(piece if is_text(piece.type) else pa.array(_cast([piece], pa.timestamp("us"), what)))
+
+
+def _listed(types: list[Any]) -> str:
+    return faults.names([*dict.fromkeys(map(str, types))])
 
 
 def _refuse_missing(column: Column, what: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import FileSpec, read
+from ldsvm.datasets.files import FileSpec, load, read
 
 HOME = os.environ.get("LDSVM_DATA_HOME")
 NEWS = next(Path(HOME).rglob("20news-bydate.tar.gz"), None) if HOME else None
@@ -126,3 +126,31 @@ def test_import_stays_cheap() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_paths_that_cannot_be_looked_up(tmp_path: Path) -> None:
+    lay(tmp_path, {"a.csv": TABLE})
+    long = "a" * 5000
+    every: list[dict[str, Any]] = [{"path": long}, {"path": str(tmp_path / "a.csv"), "test_path": long}]
+    for fields in every:
+        with pytest.raises(DataError, match=r"^a+…: cannot be looked up \(File name too long\)\.$") as caught:
+            read(FileSpec(**fields))
+        assert len(str(caught.value)) < 300
+    fails("^~nobody-of-this-name/a.csv: cannot be looked up .Could not determine", "~nobody-of-this-name/a.csv")
+
+
+def test_names_that_are_no_utf_8(tmp_path: Path) -> None:
+    # As a class such a name could be neither stored nor printed; as a file it does no harm.
+    lay(tmp_path, {"texts/a/1": "x", os.fsdecode(b"texts/b\xff/1"): "y"})
+    fails(r"^'b\\udcff': the name of this class folder is no UTF-8; rename it", tmp_path / "texts")
+    with (tmp_path / os.fsdecode(b"\xff.npz")).open("wb") as file:
+        np.savez(file, X=[[0.5], [1.5]], y=[0, 1])
+    for _ in range(2):  # read, then from the cache
+        spec = FileSpec(str(tmp_path / os.fsdecode(b"\xff.npz")))
+        assert load(spec, name="a", cache_dir=tmp_path / "prepared").source == "?.npz."
+
+
+def test_a_cache_folder_whose_name_is_too_long(tmp_path: Path) -> None:
+    lay(tmp_path, {"a.csv": TABLE})
+    with pytest.raises(DataError, match=r": the prepared data cannot be read \(File name too long\)\.$"):
+        load(FileSpec(str(tmp_path / "a.csv")), name="a", cache_dir=tmp_path / ("a" * 300))

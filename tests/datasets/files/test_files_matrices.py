@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,8 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
     fails("a.npz: is damaged", npz(tmp_path, **{**parts, "X_indices": S.indices + 1}, y=Y))
     big = np.array([1.5, -2, 1e39, 4, 5])  # the third value lies in row 1
     fails("X is infinite or beyond .* in row 1; allowed", npz(tmp_path, **{**parts, "X_data": big}, y=Y))
+    half = npz(tmp_path, **{**parts, "X_indices": S.indices + 0.5}, y=Y)
+    fails("array 'X_indices' is of type float64, but it must hold whole numbers", half)
     dense = npz(tmp_path, **parts, y=Y, X_test=X, y_test=Y)
     fails("inputs differ: sparse in the training set .* but dense in the test set", dense)
 
@@ -175,8 +179,63 @@ def test_svmlight_without_any_value(tmp_path: Path) -> None:
 
 
 def test_fields_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    fails("dataset.drop means nothing for format npz; allowed are path, .* time", npz(tmp_path, X=X, y=Y), drop=("a",))
-    fails("dataset.label means nothing for format svmlight", svm(tmp_path / "a.svm", X, Y), label="y")
+    rule = "format npz, so leave dataset.drop out; allowed are path, .* time"
+    fails(f"dataset.drop means nothing for {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
+    rule = "format svmlight, so leave dataset.label out; allowed"
+    fails(f"dataset.label means nothing for {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
+
+
+def test_a_label_that_only_tables_have_is_to_be_left_out(tmp_path: Path) -> None:
+    rule = "there is no array 'label', which dataset.label names; leave dataset.label out for the array 'y'"
+    fails(rule, npz(tmp_path, X=X, y=Y), label="label")
+    fails("there is no array 'label': the arrays are 'X'", npz(tmp_path, X=X), label="label")
+    idx_file(tmp_path / "a-labels-idx1-ubyte", DIGITS)
+    images = idx_file(tmp_path / "a-images-idx3-ubyte", PIXELS)
+    fails("the labels label are not beside the images; leave dataset.label out to have them", images, label="label")
+
+
+@pytest.mark.parametrize("dtype", [">i8", ">i2", ">f4", np.longdouble], ids=str)
+def test_npz_of_another_machine(tmp_path: Path, dtype: Any) -> None:
+    parts = csr_matrix(X)
+    sparse = {
+        "X_data": parts.data.astype(">f8"), "X_indices": parts.indices.astype(">i4"),
+        "X_indptr": parts.indptr.astype(">i4"), "X_shape": np.array(X.shape, ">i8"),
+    }  # fmt: skip
+    for inputs in ({"X": X.astype(">f8")}, sparse):
+        path = npz(tmp_path, **inputs, y=Y.astype(dtype), groups=Y.astype(dtype), times=Y.astype(dtype))
+        rows = read(FileSpec(str(path))).train
+        np.testing.assert_array_equal(rows.X.toarray() if rows.kind == "sparse" else rows.X, X)
+        assert rows.y.tolist() == rows.groups.tolist() == rows.times.tolist() == Y.tolist()  # type: ignore[union-attr]
+        assert rows.groups.dtype.isnative and rows.y.dtype.isnative  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_npz_times_of_every_unit(tmp_path: Path, unit: str) -> None:
+    times = np.array(["1970-01-01", "2004-01-01", "1998-01-01", "2026-01-01"], dtype=f"M8[{unit}]")
+    rows = read(FileSpec(str(npz(tmp_path, X=X, y=Y, times=times)))).train
+    assert rows.times is not None and rows.times.dtype == "M8[us]"
+    np.testing.assert_array_equal(rows.times, times)
+
+
+def test_npz_times_that_are_none(tmp_path: Path) -> None:
+    allowed = "allowed: numbers, dates or text"
+    fails(f"array 'times' is of type complex128; {allowed}", npz(tmp_path, X=X, y=Y, times=Y.astype(complex)))
+
+
+def test_a_header_that_promises_more_than_there_is_memory(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    promise = {"descr": "<f4", "fortran_order": False, "shape": (10**9, 10**6)}
+    np.lib.format.write_array_header_1_0(header, promise)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue())
+        archive.writestr("y.npy", header.getvalue())
+    fails("a.npz: is damaged, truncated, unreadable or no npz file .Unable to allocate", tmp_path / "a.npz")
+
+
+def test_two_billion_columns_of_which_few_are_stored(tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_text("1 3:1 2147483647:1\n0 3:2\n")
+    rows = read(FileSpec(str(tmp_path / "a.svm"))).train
+    assert rows.n_features == 2**31 - 1 and rows.X.indices.tolist() == [2, 2**31 - 2, 2]
 
 
 PIXELS = (np.arange(7 * 2 * 5) * 37 % 256).astype(np.uint8).reshape(7, 2, 5)

@@ -407,3 +407,51 @@ def test_text_that_is_no_utf_8_inside_a_parquet_file(tmp_path: Path) -> None:
     )
     pq.write_table(pa.table({"a": [1, 2], "label": faulty}), tmp_path / "a.parquet")
     fails("a.parquet: is damaged, truncated, unreadable or no parquet file .*[Uu][Tt][Ff]", str(tmp_path / "a.parquet"))
+
+
+SECRET = "a letter of somebody who wants it to stay unread" * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        (f"{SECRET}1,{SECRET}2\n1,0\n", {}),
+        (f"{SECRET}1,{SECRET}2\n1,0\n", {"label": f"{SECRET}3"}),
+        (f"a,{SECRET}1,label\n1,2,0\n3,x,1\n4,1,1\n2,1,1\n", {}),
+        (f"a,{SECRET}1,label\n1,1e39,0\n3,4,1\n", {}),
+        (f"{SECRET}1,{SECRET}1,label\n1,2,0\n", {}),
+        (f"a,{SECRET}1,label\n1,,0\n2,1,1\n", {"group": f"{SECRET}1"}),
+        (f"a,{SECRET}1,label\n1,1,0\n2,1,1\n", {"text": f"{SECRET}2"}),
+        (f"a,{SECRET}1,label\n1,1,0\n2,1,1\n", {"drop": (f"{SECRET}1", f"{SECRET}1")}),
+        (f"a,{SECRET}1\n1,0.5\n", {"label": f"{SECRET}1"}),
+    ],
+    ids=range(9),
+)
+def test_no_message_shows_more_of_a_name_than_forty_characters(
+    tmp_path: Path, content: str, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(DataError, match="a letter of somebody") as caught:
+        read(FileSpec(write(tmp_path, content), **fields))
+    assert "unread" not in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
+    text = "a,label\n1,0\n2,1\n"
+    (tmp_path / "a.csv").write_bytes(("\ufeff" * (encoding != "utf-16") + text).encode(encoding))
+    fails("a.csv: starts with f. f. and so is UTF-16; save it as UTF-8", str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_hexadecimal_numbers_are_text(tmp_path: Path, name: str) -> None:
+    def content(values: str) -> str:
+        text = "a,b,label\n" + "".join(f"{value},{row},{row % 2}\n" for row, value in enumerate(values.split()))
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+        return str(tmp_path / name)
+
+    fails("column 'a' is text in row 3, '0x1f' first, but inputs", content("7 8 9 0x1f 10"))
+    raw = read(FileSpec(content("0x1f 8 9 0X2A 10"), label="a", drop=("label",)))
+    assert raw.train.y.tolist() == ["0x1f", "8", "9", "0X2A", "10"]
+    # A word elsewhere, and 0x inside one, leave numbers alone.
+    raw = read(FileSpec(write(tmp_path, "a,id,label\n7,0x1f,0\n8,10x2,1\n", "w.csv"), drop=("id",)))
+    assert raw.train.X.tolist() == [[7], [8]]

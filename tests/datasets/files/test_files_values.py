@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ldsvm.datasets import ordered
 from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import FileSpec, read
 
@@ -152,7 +153,87 @@ def test_csv_files_tell_dates_by_themselves(tmp_path: Path) -> None:
         spec = FileSpec(str(tmp_path / "a.csv"), columns=("x",), group="who", time=time)
         found = read(spec).train
         assert found.times is not None and found.times[0] == np.datetime64(expected) and found.times.dtype == "M8[us]"
-        assert found.groups is not None and found.groups.tolist() == [7, 7]
+        assert found.groups is not None and found.groups.tolist() == ["7", "7"]
+
+
+def groups_of(folder: Path, *contents: str, **fields: Any) -> list[Any]:
+    """Write CSV files of a group a line, with a constant input, and return the groups as they are read."""
+    for place, content in enumerate(contents):
+        lines = "".join(f"0.5,{group},{row % 2}\n" for row, group in enumerate(content.split("|")))
+        (folder / f"{place}.csv").write_text(f"x,g,label\n{lines}")
+    found = read(FileSpec(str(folder), group="g", **fields)).train.groups
+    assert found is not None
+    return found.tolist()
+
+
+def test_equal_groups_are_spelled_alike_whatever_else_a_file_holds(tmp_path: Path) -> None:
+    plain = groups_of(tmp_path, "000|001|012", "000|001|012|ZZ1")
+    assert plain[:3] == plain[3:6] == ["0", "1", "12"] and plain[6] == "ZZ1"
+    floats = groups_of(tmp_path, "7.0|0.50|-3", " 7|0.5 |-3.00|word")
+    assert floats[:3] == floats[3:6] and len(set(floats)) == 4
+    words = groups_of(tmp_path, "a|true|NA", "b|true|NA")
+    assert words == ["a", "true", "NA", "b", "true", "NA"]
+    days = groups_of(tmp_path, "2024-01-01|2024-01-02", "2024-01-01|x")
+    assert days[0] == days[2]
+    # Where the groups are inputs as well, all files must have numbers.
+    numbers = groups_of(tmp_path, "7|8", "7.0|9.5", columns=("x", "g"))
+    assert numbers[0] == numbers[2] and len(set(numbers)) == 3
+
+
+BIG = 2**60
+
+
+def test_groups_of_any_types_in_parquet_files_are_exact(tmp_path: Path) -> None:
+    pieces = [
+        pa.array([BIG, BIG + 1, 7]),
+        pa.array([BIG, BIG + 1, 2**64 - 1], pa.uint64()),
+        pa.array([Decimal(BIG), Decimal(BIG + 1), Decimal("7.0")]),
+        pa.array([float(BIG), 7.0, 0.5]),
+        pa.array([str(BIG), f"{BIG + 1}.0", "00.50"]),
+    ]
+    for place, piece in enumerate(pieces):
+        pq.write_table(pa.table({"x": [0.5] * 3, "g": piece, "label": [0, 1, 0]}), tmp_path / f"{place}.parquet")
+    groups = read(FileSpec(str(tmp_path), group="g")).train.groups
+    assert groups is not None
+    one, two, seven, half, most = str(BIG), str(BIG + 1), "7", groups[11], str(2**64 - 1)
+    assert groups.tolist() == [one, two, seven, one, two, most, one, two, seven, one, seven, half, one, two, half]
+
+
+def test_decimal_groups_alone_are_exact(tmp_path: Path) -> None:
+    groups = rows(tmp_path, group=[Decimal(BIG), Decimal(BIG + 1), Decimal(BIG)]).groups
+    assert groups is not None and groups.tolist() == [str(BIG), str(BIG + 1), str(BIG)]
+
+
+def test_bytes_that_are_no_text_are_no_groups(tmp_path: Path) -> None:
+    assert rows(tmp_path, group=[b"a", b"b"]).groups.tolist() == ["a", "b"]  # type: ignore[union-attr]
+    with pytest.raises(DataError, match=r"dataset\.group 'group' holds bytes that are no UTF-8 text; groups must have"):
+        rows(tmp_path, group=[b"\xff1", b"b"])
+
+
+def test_times_beyond_what_they_become_do_not_wrap_around(tmp_path: Path) -> None:
+    table = pa.table({"x": [0.5] * 2, "time": pa.array([2**62, 1], pa.timestamp("s")), "label": [0, 1]})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for fields in ({"time": "time"}, {"group": "time"}):
+        with pytest.raises(DataError, match=r"holds a value that timestamp\[us\] cannot hold; "):
+            read(FileSpec(str(tmp_path / "a.arrow"), **fields))  # type: ignore[arg-type]
+    nanoseconds = rows(tmp_path, time=pa.array([1_500, 999], pa.timestamp("ns"))).times
+    assert nanoseconds is not None and nanoseconds.astype(int).tolist() == [1, 0]
+    for place, piece in enumerate(([2**53 + 1], [0.5], [Decimal("0.25")])):
+        pq.write_table(pa.table({"x": [0.5], "time": piece, "label": [place]}), tmp_path / f"{place}.parquet")
+    (tmp_path / "a.parquet").unlink()
+    times = read(FileSpec(str(tmp_path / "*.parquet"), time="time")).train.times
+    assert times is not None and times.tolist() == [2.0**53, 0.5, 0.25]
+    with pytest.raises(DataError, match=r"dataset\.time 'time' holds a value that int64 cannot hold; allowed"):
+        rows(tmp_path, time=pa.array([2**64 - 1, 1], pa.uint64()))
+
+
+def test_dates_and_texts_of_two_files_are_times_of_one_kind(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("x,t,label\n1,2024-01-01,0\n2,2024-01-03,1\n")
+    (tmp_path / "2.csv").write_text("x,t,label\n1,20240102T050000,0\n2,20240104T050000,1\n")
+    times = read(FileSpec(str(tmp_path), time="t")).train.times
+    assert times is not None
+    assert ordered(times, train=0.5, validation=0.25, test=0.25).train.tolist() == [0, 2]
 
 
 def test_a_group_may_be_an_input_too(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""Every method under one judge: the experiments mnist10 and pcmac without the pipeline around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.harness import ROOT, Bar, Result, progress
+from ldsvm.baselines import lookup
+from ldsvm.experiment.config import Config
+from ldsvm.experiment.contest import compete
+from ldsvm.experiment.load import load_config
+from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.prepared import prepare
+from ldsvm.experiment.worker import Worker
+from ldsvm.report import tables
+
+FULL: dict[str, list[str]] = {"conf/experiments/mnist10.yaml": [], "conf/experiments/pcmac.yaml": []}
+QUICK = {
+    "conf/digits.yaml": ["n_jobs=1"],
+    "conf/experiments/mnist10.yaml": ["split.train=500", "split.validation=500", "limits.fit_s=10", "judge.repeats=1"],
+    "conf/experiments/pcmac.yaml": ["split.repeats=1", "judge.repeats=1"],
+}
+# The paper's table; other rows are shown, but have no published figure to be near to.
+NEAR = ("NN", "linear SVM", "Gaussian SVM, one to all", "LDA (9) + Gaussian SVM", *(
+    f"PCA ({L}) + Gaussian SVM" for L in (5, 10, 40)
+))  # fmt: skip
+
+
+def run(quick: bool = False) -> Result:
+    result = Result(settings={"experiments": QUICK if quick else FULL})
+    for file, overrides in (QUICK if quick else FULL).items():
+        with TemporaryDirectory() as runs:
+            config = load_config(file, [*overrides, f"paths.runs={runs}"], root=ROOT)
+            outcomes = _contest(config)
+        header, rows = tables.detail(outcomes)
+        header[2] = "interval or std"
+        result.rows += [{"experiment": config.name} | dict(zip(header[:-1], row, strict=False)) for row in rows]
+        result.settings[config.name] = {o.method: o.params if o.judged else o.failure for o in outcomes}
+        result.bars += _bars(config, {o.method: 100 * o.error for o in outcomes if o.judged})
+    return result
+
+
+def _contest(config: Config) -> list[Outcome]:
+    found, splits = [], prepare(config)
+    with Worker() as worker:
+        for name in config.methods:
+            results = [
+                compete(config, prepared, config.problems[0], name, worker, lambda *_: None, lambda _: None)[0]
+                for prepared in splits
+            ]
+            found.append(Outcome(Path(name), tuple(results)))
+            progress(f"{config.name}, {name}: " + (found[-1].failure or f"{100 * found[-1].error:.2f} %"))
+    return found
+
+
+def _bars(config: Config, errors: dict[str, float]) -> list[Bar]:
+    published = {figure.method: figure.error for figure in config.published}
+    if config.name == "mnist10":
+        near = [name for name in NEAR if name in errors]
+        return [Bar(f"{name}: |here - published|", abs(errors[name] - published[name]), "<=", 0.5) for name in near]
+    if config.name != "pcmac":
+        return []
+    ours = {name for name, method in config.methods.items() if lookup(method.estimator).iterative}
+    paper = [errors[name] for name in published if name in errors and name not in ours]
+    others = [errors[name] for name in errors if name not in ours]
+    return [
+        Bar(f"{name}: error - best of {what}", errors[name] - min(rivals), "<=", 0.0)
+        for what, rivals in (("the paper's baselines", paper), ("all baselines", others))
+        for name in ours & errors.keys()
+    ]
