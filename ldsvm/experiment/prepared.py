@@ -25,7 +25,7 @@ from ldsvm.experiment.results import slug
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT = "facts.json", "features.skops", "split.npz"
-LAYOUT = 3  # raise it when what a folder holds, or how it is computed, changes
+LAYOUT = 4  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
@@ -134,8 +134,10 @@ def _read(config: Config) -> _Source:
     else:
         data = load(wanted.name, cache_dir=cache, options=dict(wanted.options))
     train, test = (
-        None if rows is None else clean(rows, missing=wanted.missing, classes=wanted.classes, what=what)
-        for rows, what in ((data.train, "training data"), (data.test, "official test set"))
+        None
+        if rows is None
+        else clean(rows, missing=wanted.missing, classes=wanted.classes, what=what, official=official)
+        for rows, what, official in ((data.train, "data", False), (data.test, "official test set", True))
     )
     assert train is not None
     unused = config.split.test != "official" and wanted.test_path is not None
@@ -147,7 +149,7 @@ def _read(config: Config) -> _Source:
 
 def _one(config: Config, source: _Source, seed: int) -> Prepared:
     data = source.data
-    split = _split(config, data, seed)
+    split = _split(config, source, seed)
     wanted = config.dataset
     # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
@@ -176,13 +178,16 @@ def _alone(cache: Path) -> Iterator[None]:
         raise DataError(f"{cache}: prepared data cannot be kept there ({error}).") from error
 
 
-def _split(config: Config, data: Dataset, seed: int) -> Split:
-    how, rows = config.split, data.train
+def _split(config: Config, source: _Source, seed: int) -> Split:
+    how, data = config.split, source.data
+    rows = data.train
     sizes: dict[str, Any] = {"train": how.train, "validation": how.validation, **_test(how, data)}
     if how.kind == "grouped":
-        return splits.grouped(_needed(rows.groups, "group", data), **sizes, seed=seed)
+        groups, name = _needed(rows.groups, "group", config)
+        return splits.grouped(groups, **sizes, seed=seed, y=rows.y, name=name, rows=source.kept)
     if how.kind == "time":
-        return splits.ordered(_needed(rows.times, "time", data), **sizes)
+        times, name = _needed(rows.times, "time", config)
+        return splits.ordered(times, **sizes, name=name, rows=source.kept)
     if how.kind == "random":
         return splits.shuffled(len(rows), **sizes, seed=seed)
     return {"stratified": splits.stratified, "balanced": splits.balanced}[how.kind](rows.y, **sizes, seed=seed)
@@ -196,10 +201,11 @@ def _test(how: SplitConfig, data: Dataset) -> dict[str, Any]:
     return {"official": len(data.test)}
 
 
-def _needed(values: Any, key: str, data: Dataset) -> Any:
+def _needed(values: Any, key: str, config: Config) -> tuple[Any, str]:
+    """Return groups or times, and what messages call them."""
     if values is None:
-        raise DataError(f"split.kind needs the key dataset.{key}: the name of a column of {data.name}.")
-    return values
+        raise DataError(f"split.kind needs the key dataset.{key}: the name of a column of {config.dataset.name}.")
+    return values, f"dataset.{key} {getattr(config.dataset, key) or ''}".strip()
 
 
 def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int) -> None:
@@ -214,7 +220,7 @@ def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int)
     )
     notes = refuse(findings)
     pipe = features.pipeline(config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed)
-    described, n_features = _save_inputs(place, pipe, rows)
+    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split))
     for part in PARTS:
         arrays.save(place, f"y_{part}", _flat(rows[part].y))
     if data.train.kind != "text":
@@ -227,7 +233,7 @@ def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int)
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows]) -> tuple[list[str], int]:
+def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) -> tuple[list[str], int]:
     """Write the inputs after the feature steps; validation and test have no say in them."""
     if pipe is None:
         for part in PARTS:
@@ -235,10 +241,10 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows]) -> tuple[list[st
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
-    X = features.fit_transform(pipe, rows["train"].X)
+    X = features.fit_transform(pipe, rows["train"].X, rows=numbers.train)
     arrays.save(place, "X_train", X)
     for part in PARTS[1:]:
-        arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X))
+        arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
     (place / PIPELINE).write_bytes(dumps(pipe))
     return features.describe(pipe), int(X.shape[1])
 

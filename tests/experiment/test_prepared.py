@@ -212,6 +212,14 @@ def test_the_whole_model_knows_the_columns_by_name(tmp_path: Path, table: Path) 
             whole.predict(DataFrame(example, columns=["x", "id"]))
 
 
+def test_a_wrong_time_is_told_by_its_row_in_the_file(tmp_path: Path, table: Path) -> None:
+    lines = table.read_text().splitlines()
+    lines[11] = lines[11].replace("2024-01-06", "garbage")  # row 10, after row 7 is dropped
+    table.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"dataset\.time day: row 10 "):
+        preparation.prepare(own(tmp_path, table, "dataset.missing=drop", "split.kind=time"))
+
+
 def test_a_test_set_that_is_not_asked_for_is_told(tmp_path: Path, table: Path) -> None:
     (found,) = preparation.prepare(own(tmp_path, table, f"dataset.test_path={table}"))
     assert any("dataset.test_path are not used" in note for note in found.notes)
