@@ -145,7 +145,8 @@ def _checks(entry: Entry, places: Places) -> Iterator[tuple[str, str]]:
         try:
             if item.path is not None:
                 item.check()
-            yield item.name, "missing" if item.path is None else "ok"
+            absent = "not prepared yet" if item.name == path.name else "missing"
+            yield item.name, absent if item.path is None else "ok"
         except DataError as error:
             yield item.name, f"damaged: {error}"
 

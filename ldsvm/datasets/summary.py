@@ -136,7 +136,7 @@ def _balance(classes: dict[str, int]) -> str:
     counts = list(classes.values())
     many = f"{min(counts):,} to {max(counts):,} rows each" if len(counts) > 10 else ""
     plural = "class" if len(counts) == 1 else "classes"
-    return f"{len(counts)} {plural} ({many or ' / '.join(f'{count:,}' for count in counts)})"
+    return f"{len(counts)} {plural} ({many or ', '.join(f'{cut(name)}: {count:,}' for name, count in classes.items())})"
 
 
 def _inputs(summary: dict[str, Any]) -> str:

@@ -121,7 +121,7 @@ def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
     if missing == "drop":
         finding = Finding("warning", f"{where}: left out.")
     else:
-        finding = Finding("error", f"{where}: allowed only with missing='drop', which leaves such rows out.")
+        finding = Finding("error", f"{where}: allowed only with dataset.missing=drop, which leaves such rows out.")
     return np.flatnonzero(~gone), [finding]
 
 
@@ -169,7 +169,9 @@ def _complete(rows: Rows, kept: Indices, missing: str, official: bool) -> tuple[
         elif missing == "impute" and rows.kind != "text":
             findings.append(Finding("warning", f"{where}: {found.missing.counts.sum():,} values to impute."))
         else:
-            allowed = "missing='drop'" if rows.kind == "text" else "missing='drop' or missing='impute'"
+            allowed = (
+                "dataset.missing=drop" if rows.kind == "text" else "dataset.missing=drop or dataset.missing=impute"
+            )
             findings.append(Finding("error", f"{where}: allowed only with {allowed}."))
     return every, findings + _empty(rows, kept)
 

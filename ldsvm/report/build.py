@@ -22,7 +22,7 @@ from ldsvm.report import html, plotting, tables
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
-    "Every method has the same split. Its grid is compared on the validation set, "
+    "Every method has the same splits. Its grid is compared on the validation set, "
     "the best point is fitted once on the training set alone (not again on training and validation data together), "
     "and one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. "
     "Training time is that of the one fit of the chosen point with all threads of the experiment, and once more on "
@@ -31,7 +31,8 @@ PROTOCOL = (
     "time than the file allows, is a row with that reason."
 )
 SEVERAL = (
-    " Errors are means over the splits, times and sizes medians; figures and errors in each class are of the first."
+    " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "
+    "model that is kept are of the first."
 )
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
 SIZES = (
@@ -154,6 +155,7 @@ def closing(config: Config, splits: Sequence[Prepared]) -> str:
         **summary_facts(first.summary),
         "inputs": f"{first.n_features} features; {steps}",
         "split": f"{config.split.kind}: {sizes}; digest {', '.join(prepared.split for prepared in splits)}",
+        "prepared as": first.folder.name,
         "seed": ", ".join(str(prepared.seed) for prepared in splits),
     }
     remarks = list(dict.fromkeys(note for prepared in splits for note in prepared.notes))

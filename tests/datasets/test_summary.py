@@ -72,7 +72,7 @@ def test_texts() -> None:
     assert found["missing"] == {"total": 1, "columns": {"text": 1}}
     assert found["classes"] == {"a": 3, "b": 1, "None": 1}
     assert sentences(found) == [
-        "5 rows, 3 classes (3 / 1 / 1), text, 13 bytes.",
+        "5 rows, 3 classes (a: 3, b: 1, None: 1), text, 13 bytes.",
         "1 missing value: text (1).",
         "Texts of 0 to 7 characters, median 2, 3 of them empty.",
     ]
@@ -102,11 +102,11 @@ def test_sentences_for_people() -> None:
     found = summarise(train, Rows(train.X[:777], train.y[:777]))
     assert facts(found) == {
         "rows": "1,168 rows + 777 official test rows",
-        "classes": "2 classes (590 / 578)",
+        "classes": "2 classes (0: 590, 1: 578)",
         "raw inputs": "4 features (dense), 50.0 % of the values zero, 30.4 KiB",
     }
     assert sentences(found) == [
-        "1,168 rows + 777 official test rows, 2 classes (590 / 578), "
+        "1,168 rows + 777 official test rows, 2 classes (0: 590, 1: 578), "
         "4 features (dense), 50.0 % of the values zero, 30.4 KiB."
     ]
     many = summarise(Rows(np.ones((66, 1), np.float32), np.repeat(np.arange(11), np.arange(11) + 1)), None)

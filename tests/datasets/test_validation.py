@@ -77,7 +77,7 @@ def test_nothing_to_say_about_sound_rows(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_values_are_refused_with_columns_and_rows(kind: Kind) -> None:
-    rule = "allowed only with missing='drop' or missing='impute'"
+    rule = "allowed only with dataset.missing=drop or dataset.missing=impute"
     assert said(cleaned(rows_of(kind, GAPS, columns=("a", "b", "c")))) == [
         ("error", f"rows: values are missing in columns 'b', 'c' (rows 1, 3, 5): {rule}.")
     ]
@@ -141,7 +141,7 @@ def test_missing_labels() -> None:
     rows = Rows(np.ones((4, 1), np.float32), texts("a", None, "b", None))
     where = "rows: the label is missing in rows 1, 3"
     for missing in ("refuse", "impute"):
-        rule = "allowed only with missing='drop', which leaves such rows out"
+        rule = "allowed only with dataset.missing=drop, which leaves such rows out"
         assert said(cleaned(rows, missing)) == [("error", f"{where}: {rule}.")]
     done = cleaned(rows, "drop")
     assert said(done) == [("warning", f"{where}: left out.")]
@@ -255,7 +255,7 @@ def test_texts() -> None:
     rows = Rows(texts("a b", "", None, " \n", "c"), np.array([0, 1, 0, 1, 1]))
     empty = ("warning", "rows: the text is empty in rows 1, 3.")
     for missing in ("refuse", "impute"):
-        text = "rows: values are missing in the text (row 2): allowed only with missing='drop'."
+        text = "rows: values are missing in the text (row 2): allowed only with dataset.missing=drop."
         assert said(cleaned(rows, missing)) == [("error", text), empty]
     done = cleaned(rows, "drop")
     assert said(done) == [("warning", "rows: values are missing in the text (row 2): 1 of 5 rows left out."), empty]

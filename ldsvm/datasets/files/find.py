@@ -17,14 +17,15 @@ from ldsvm.datasets.words import cut, shown
 ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv",),
+    "semicolon": (),  # only by its name: such files end in .csv too
     "tsv": (".tsv", ".tab"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "npz": (".npz",),
     "svmlight": (".svm", ".libsvm", ".svmlight"),
     "idx": ("-ubyte", ".idx", ".idx3", ".idx3-ubyte"),
 }
-GZIPPED = ("csv", "tsv", "svmlight", "idx")
-TABLES = ("parquet", "csv", "tsv", "arrow")
+GZIPPED = ("csv", "semicolon", "tsv", "svmlight", "idx")
+TABLES = ("parquet", "csv", "semicolon", "tsv", "arrow")
 FORMATS = (*ENDINGS, "text")
 
 

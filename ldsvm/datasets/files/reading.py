@@ -18,7 +18,7 @@ READERS: dict[str, Reader] = {
     "idx": arrays.images,
     "text": texts.read,
 }
-TITLES = {"parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "arrow": "Arrow"}
+TITLES = {"parquet": "Parquet", "csv": "CSV", "semicolon": "CSV", "tsv": "TSV", "arrow": "Arrow"}
 # Which fields mean something, beyond those that every format knows.
 COLUMNS = ("label", "columns", "drop", "text", "group", "time")
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -111,5 +111,6 @@ OPEN: dict[str, Callable[[Path, Sequence[str]], Opened]] = {
     "parquet": _parquet,
     "arrow": _arrow,
     "csv": _separated(","),
+    "semicolon": _separated(";"),
     "tsv": _separated("\t"),
 }
