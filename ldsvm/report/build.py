@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from ldsvm.baselines import lookup
 from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.outcome import Outcome, split_folder
@@ -45,7 +46,7 @@ SIZES = (
 
 def pictures(prepared: Prepared, problem: ProblemConfig, outcomes: list[Outcome]) -> list[html.Picture]:
     """Return the figures of one problem; those that show one model show the first split's."""
-    found = [_size_picture(problem, outcomes)]
+    found = [_overview(problem, outcomes)]
     for outcome in outcomes:
         result, folder = outcome.first, split_folder(outcome.folder, 0)
         if result.failure:
@@ -57,13 +58,13 @@ def pictures(prepared: Prepared, problem: ProblemConfig, outcomes: list[Outcome]
     return found
 
 
-def _size_picture(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
+def _overview(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
     judged = [o for o in outcomes if o.judged]
+    ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
-    png = plotting.error_over_size(judged, f"Error against size, {problem.name}")
-    return html.Picture(
-        "error_over_size", png, f"Test error over basis functions: {words}.", "Lower left is better.", wide=True
-    )
+    png = plotting.overview(judged, f"Every method, {problem.name}", ours)
+    caption = "The smallest error on top; left is better. Methods without basis functions have no point in the middle."
+    return html.Picture("overview", png, f"Test error, basis functions, prediction time: {words}.", caption, wide=True)
 
 
 def _count(n_basis: float | None) -> str:

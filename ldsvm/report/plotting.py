@@ -96,30 +96,48 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
     return _png(figure)
 
 
-def error_over_size(outcomes: Sequence[Outcome], title: str) -> bytes:
-    """Return a PNG of test error over the number of basis functions; a method without any is a horizontal line."""
-    figure, axes = _figure(9.0, 3.8)
-    judged = [outcome for outcome in outcomes if outcome.judged]
-    for k, outcome in enumerate(judged):
-        colour = OKABE_ITO[k % len(OKABE_ITO)]
-        error, low, high = 100 * outcome.error, 100 * outcome.bounds[0], 100 * outcome.bounds[1]
-        if outcome.n_basis is None:
-            axes.axhline(error, color=colour, ls="--", lw=1.2, label=f"{outcome.method} (no basis functions)")
-            continue
-        bars = {"yerr": [[error - low], [high - error]], "capsize": 3, "elinewidth": 1.2}
-        axes.errorbar(outcome.n_basis, error, fmt="osD^vP*X"[k % 8], ms=8, color=colour, label=outcome.method, **bars)
-    several = judged and len(judged[0].results) > 1
-    bars_are = "± one std over splits" if several else "95 % interval"
-    axes.set(title=title, xlabel="basis functions (log scale)", ylabel=f"test error (%), bars: {bars_are}")
-    sizes = [outcome.n_basis for outcome in judged if outcome.n_basis]
-    if sizes:
-        axes.set_xscale("log")
-        axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
-        _plain_log(axes.xaxis)
-    axes.set_ylim(bottom=0)
-    if judged:
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) -> bytes:
+    """Return a PNG with a line for each method, the best on top: test error, basis functions, prediction time.
+
+    Axes are logarithmic where values span much. ours: names of the methods to stress; all others are grey.
+    """
+    judged = sorted((outcome for outcome in outcomes if outcome.judged), key=lambda o: -o.error)
+    figure, panels = _figure(9.6, 1.5 + 0.26 * max(3, len(judged)), columns=3)
+    several = bool(judged) and len(judged[0].results) > 1
+    labels = (
+        f"test error (%), {'± one std over splits' if several else '95 % interval'}",
+        "basis functions",
+        "prediction (µs a sample, one thread)",
+    )
+    values = [[100 * o.error, o.n_basis, o.predict_us] for o in judged]
+    for k, (axes, label) in enumerate(zip(panels, labels, strict=True)):
+        numbers = [row[k] for row in values if row[k]]
+        if numbers and max(numbers) > 4 * min(numbers):
+            axes.set_xscale("log")
+        for place, (outcome, row) in enumerate(zip(judged, values, strict=True)):
+            style = {"color": OKABE_ITO[0], "ms": 7} if outcome.method in ours else {"color": INK, "ms": 5}
+            if k == 0:
+                low, high = (100 * bound for bound in outcome.bounds)
+                bars = {"xerr": [[row[0] - low], [high - row[0]]], "capsize": 2, "elinewidth": 1.0}
+                axes.errorbar(row[0], place, fmt="o", **bars, **style)
+            elif row[k]:
+                axes.plot(row[k], place, "o", **style)
+        if axes.get_xscale() == "log":
+            _plain_log(axes.xaxis)
+        else:
+            axes.set_xlim(left=0)
+        axes.set_xlabel(label, fontsize=9)
+    _name_lines(panels[0], judged, ours)
+    figure.suptitle(title, fontsize=11, color=INK)
     return _png(figure)
+
+
+def _name_lines(axes: Any, judged: Sequence[Outcome], ours: Sequence[str]) -> None:
+    axes.set_yticks(range(len(judged)), [outcome.method for outcome in judged])
+    axes.set_ylim(-0.6, max(0.6, len(judged) - 0.4))
+    for outcome, text in zip(judged, axes.get_yticklabels(), strict=True):
+        if outcome.method in ours:
+            text.set(color=OKABE_ITO[0], fontweight="bold")
 
 
 def _plain_log(axis: Any) -> None:
@@ -141,13 +159,13 @@ def _colour(k: int, n: int) -> Any:
     return mpl.colormaps["tab10"](k % 10) if n <= 10 else mpl.colormaps["tab20"](k % 20)
 
 
-def _figure(width: float, height: float, rows: int = 1) -> tuple[Any, Any]:
+def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
-    found = figure.subplots(rows, 1, sharex=rows > 1)
+    found = figure.subplots(rows, columns, sharex=rows > 1, sharey=columns > 1)
     for axes in np.ravel(found):
         axes.grid(color=GRID, lw=0.7)
         axes.set_axisbelow(True)

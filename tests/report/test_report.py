@@ -117,12 +117,12 @@ def test_a_large_set_is_drawn_in_part() -> None:
 
 def test_figures_bear_missing_values_and_failed_methods() -> None:
     assert plotting.convergence(FIRST.history, "t").startswith(b"\x89PNG")
-    assert plotting.error_over_size([GOOD, BAD, LINEAR], "t").startswith(b"\x89PNG")
-    assert plotting.error_over_size([TWICE, BAD], "t").startswith(b"\x89PNG")
+    assert plotting.overview([GOOD, BAD, LINEAR], "t").startswith(b"\x89PNG")
+    assert plotting.overview([TWICE, BAD], "t").startswith(b"\x89PNG")
 
 
 def test_figures_leave_no_global_state() -> None:
-    plotting.error_over_size([GOOD], "t")
+    plotting.overview([GOOD], "t")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
