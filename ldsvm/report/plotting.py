@@ -109,7 +109,7 @@ def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) 
         "basis functions",
         "prediction (µs a sample, one thread)",
     )
-    values = [[100 * o.error, o.n_basis, o.predict_us] for o in judged]
+    values: list[list[Any]] = [[100 * o.error, o.n_basis, o.predict_us] for o in judged]
     for k, (axes, label) in enumerate(zip(panels, labels, strict=True)):
         numbers = [row[k] for row in values if row[k]]
         if numbers and max(numbers) > 4 * min(numbers):
