@@ -1,0 +1,92 @@
+"""One method against the clock and the memory: what goes wrong is a row with its reason, and the next one is served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldsvm.baselines import memory
+from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment.config import Config
+from ldsvm.experiment.contest import compete
+from ldsvm.experiment.load import load_config
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.results import Result
+from ldsvm.experiment.worker import Here, Runner, Worker
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = (
+    "methods={ours: {estimator: ldsvm, params: {n_basis: 20, gamma: 0.1, max_iter: 3}, search: {C: [1, 10]}},"
+    " kernels: {estimator: kpca_nn}, boosting: {estimator: hist_gradient_boosting},"
+    " machines: {estimator: gaussian_svm_ovr, params: {estimator__gamma: 0.1}, search: {estimator__C: [1, 10]}},"
+    " odd: {estimator: nearest_neighbour, search: {n_neighbors: [1, 500]}}}"
+)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    sizes = "split={kind: stratified, train: 300, validation: 100, test: 200}"
+    given = [f"paths.cache={tmp_path / 'cache'}", METHODS, sizes, "judge.repeats=1"]
+    return load_config("conf/digits.yaml", given, root=ROOT)
+
+
+@pytest.fixture
+def data(config: Config) -> Prepared:
+    (found,) = preparation.prepare(config)
+    return found
+
+
+def outcome(config: Config, data: Prepared, name: str, runner: Runner) -> Result:
+    return compete(config, data, config.problems[0], name, runner, lambda done, total: None, lambda row: None)[0]
+
+
+def test_a_method_is_searched_judged_and_timed(config: Config, data: Prepared) -> None:
+    result, judged = compete(
+        config, data, config.problems[0], "ours", Here(), lambda done, total: None, lambda row: None
+    )
+    assert judged is not None and result.score is not None and result.failure is None
+    X, y = data.arrays("test", "original")
+    assert result.score.error == pytest.approx(np.mean(judged.model.predict(X) != y))
+    assert judged.latent.shape == (300, result.n_latent)
+    assert (result.map, result.data, len(result.trials)) == ("rbf", data.digest, 2)
+    assert min(result.train_s or 0, result.train_alone_s or 0, result.search_s or 0) > 0
+    assert result.search_s is not None and result.search_s > sum(trial.train_s for trial in result.trials)
+
+
+def test_basis_functions_of_machines_are_counted_once_and_summed(config: Config, data: Prepared) -> None:
+    from sklearn.svm import SVC
+
+    result = outcome(config, data, "machines", Here())
+    assert result.score is not None
+    X, y = data.arrays("train", "original")
+    C = result.params["estimator__C"]
+    machines = [SVC(gamma=0.1, C=C).fit(X, y == k).support_ for k in range(10)]
+    assert result.score.n_basis_sum == sum(map(len, machines))
+    assert result.score.n_basis == len(set(np.concatenate(machines)))
+
+
+def test_too_little_memory_is_told_before_anything_is_allocated(
+    config: Config, data: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    result = outcome(config, data, "kernels", Here())
+    assert result.failure is not None and result.failure.startswith("not run: needs ")
+    assert result.score is None
+
+
+def test_a_failed_point_is_no_failed_method(config: Config, data: Prepared) -> None:
+    result = outcome(config, data, "odd", Here())
+    assert result.failure is None and result.params == {"n_neighbors": 1}
+    assert str(result.trials[1].failure).startswith("ValueError: Expected n_neighbors")
+
+
+def test_a_fit_over_its_time_is_a_row_and_the_next_method_is_served(config: Config, data: Prepared) -> None:
+    short = config.model_copy(update={"limits": config.limits.model_copy(update={"fit_s": 0.01})})
+    with Worker() as worker:
+        assert outcome(short, data, "boosting", worker).failure == "stopped: time limit of 0.01 s"
+        there = outcome(config, data, "machines", worker)
+    here = outcome(config, data, "machines", Here())
+    assert there.score is not None and here.score is not None
+    assert (there.score.confusion, there.params) == (here.score.confusion, here.params)
