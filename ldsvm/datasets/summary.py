@@ -82,7 +82,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     --------
     >>> rows = Rows(np.zeros((2, 3), dtype=np.float32), np.array(["no", "yes"], dtype=object))
     >>> sentences(summarise(rows, None))
-    ['2 rows, 2 classes (1 / 1), 3 features (dense), 100.0 % of the values zero, 24 bytes.']
+    ['2 rows, 2 classes (no: 1, yes: 1), 3 features (dense), 100.0 % of the values zero, 24 bytes.']
     """
     texts = list(facts(summary).values())
     lines = [", ".join(texts[:3]), *texts[3:]]
