@@ -102,19 +102,19 @@ def problem_part(
 ) -> str:
     """Return the page's part on one problem. ours: the method to stress."""
     failed = [o for o in outcomes if o.failure]
-    header, rows = tables.detail(outcomes)
     parts = [
         html.heading(problem.name),
         html.paragraph(
             f"Labels: {LABELS[problem.labels]}. Error and prediction time are of the test set; ours is marked."
             f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
         ),
-        html.table(header[:-1], [row[:-1] for row in rows], strong=ours),
+        html.table(*tables.main(outcomes), strong=ours),
         html.heading("Chosen parameters", 3),
         html.facts({o.method: tables.point(o.params) for o in outcomes if o.judged}),
         *(html.paragraph(f"{o.method}: {o.failure}") for o in failed),
         *_published(config, outcomes),
         html.figures(shown),
+        html.details("Sums over machines, threads, validation, sizes", html.table(*tables.more(outcomes), strong=ours)),
         html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
     ]
     for outcome in outcomes:

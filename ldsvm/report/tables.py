@@ -25,6 +25,13 @@ def main(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     return header[: -len(MORE)], [row[: -len(MORE)] for row in rows]
 
 
+def more(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
+    """Return the header and one row for each judged method: what `main` leaves out, but for the chosen parameters."""
+    header, rows = detail([outcome for outcome in outcomes if outcome.judged])
+    start = len(header) - len(MORE)
+    return [header[0], *header[start:-1]], [[row[0], *row[start:-1]] for row in rows]
+
+
 def detail(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     """Return the header and one row for each method; a failed one has its reason in the last column.
 

@@ -71,6 +71,13 @@ def test_rows_say_what_was_measured() -> None:
     assert tables.main([GOOD]) == (header[:7], [rows[0][:7]])
 
 
+def test_what_the_first_table_leaves_out_is_in_the_second() -> None:
+    header, rows = tables.detail([GOOD])
+    (first, (main,)), (second, (more,)) = tables.main([GOOD]), tables.more([GOOD, BAD])
+    assert [*first, *second[1:], header[-1]] == header
+    assert [*main, *more[1:], rows[0][-1]] == rows[0]
+
+
 def test_several_splits_are_a_mean_with_their_standard_deviation() -> None:
     header, rows = tables.detail([TWICE])
     row = dict(zip(header, rows[0], strict=True))
