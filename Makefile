@@ -6,6 +6,7 @@ READY = $(VENV)/.installed
 CONFIG = conf/digits.yaml
 RUNS = runs
 PORT = 5000
+PREFECT_PORT = 4200
 
 help:
 	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml), about a minute'
@@ -13,6 +14,8 @@ help:
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
 	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
+	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys'
+	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
@@ -46,6 +49,12 @@ ui: $(READY)
 		exec $(PY) -m mlflow server --host 127.0.0.1 --port "$$PORT" --workers 1 \
 		--backend-store-uri "sqlite:///$$(cd "$$RUNS" && pwd)/mlflow.db"
 
+up down status: export RUNS := $(RUNS)
+up down status: export PORT := $(PORT)
+up down status: export PREFECT_PORT := $(PREFECT_PORT)
+up down status: $(READY)
+	@$(PY) -m flows.service $@
+
 lock: $(READY)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-annotate -o requirements.lock
@@ -70,4 +79,4 @@ $(READY): requirements.lock
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test lint types ui lock clean
+.PHONY: help run test lint types ui up down status lock clean

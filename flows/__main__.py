@@ -27,6 +27,7 @@ NAMES = {
     "baselines": "only the methods to compare with, then the report",
     "report": "only the report, again, from the results that are there",
 }
+SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 EXAMPLES = """
 examples:
@@ -45,6 +46,11 @@ exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one flow, or the command `data`, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["schema"]:
+        from flows.schema import schema
+
+        print(schema())
+        return 0
     if given[:1] == ["data"]:
         return _data(given[1:])
     asked = _parser().parse_args(given)
@@ -186,7 +192,7 @@ def _complain(text: str, code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:10s} {what}" for name, what in {**NAMES, "data": DATA}.items())
+    names = "\n".join(f"  {name:10s} {what}" for name, what in {**NAMES, "data": DATA, "schema": SCHEMA}.items())
     parser = argparse.ArgumentParser(
         prog="python -m flows",
         description=f"Run an experiment that a YAML file describes.\n\nnames:\n{names}",

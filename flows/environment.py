@@ -10,9 +10,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
+
+from flows import ROOT
 
 START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
 
@@ -31,6 +35,56 @@ def configure(runs: Path) -> None:
     }
     for key, value in settings.items():
         os.environ.setdefault(key, value)
+
+
+def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
+    """Set the environment of `make up`: its servers, its worker, and the flow runs, which inherit the worker's.
+
+    What the user has set for Prefect is dropped: database and address must be ours, in the folder `runs`.
+    """
+    for key in [key for key in os.environ if key.startswith("PREFECT_")]:
+        del os.environ[key]
+    configure(runs)
+    os.environ |= {
+        "PREFECT_API_URL": api_url,
+        "PREFECT_LOGGING_TO_API_ENABLED": "true",  # a run's page shows its log
+        "PREFECT_UI_STATIC_DIRECTORY": str(runs / "prefect" / "ui"),  # else the server copies it beside its code
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",  # for the name python
+        "PYTHONIOENCODING": "utf-8:replace",
+        "LDSVM_ROOT": str(ROOT),
+        "LDSVM_RUNS": str(runs),
+        "LDSVM_MLFLOW_PORT": str(mlflow_port),
+    }
+
+
+def attend() -> None:
+    """Do for a deployed run what the command line does for its own, before the flow is loaded: a step of prefect.yaml.
+
+    The environment is the worker's already. Opens the tracking store and writes the link to it into the run's log.
+    Raises ConfigError when the run would write into another folder than that of `make up`, where MLflow's server does
+    not look.
+    """
+    from prefect.logging.loggers import flow_run_logger
+    from prefect.runtime import flow_run
+
+    from ldsvm.experiment.load import ConfigError, load_config
+    from ldsvm.experiment.tracking import Tracker, link
+
+    given, runs = flow_run.parameters, os.environ["LDSVM_RUNS"]
+    config = load_config(given["config"], given["overrides"], root=ROOT)
+    logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
+    if config.paths.runs != Path(runs):
+        raise ConfigError(
+            f'paths.runs is {config.paths.runs}; allowed: "paths.runs={runs}" in overrides, as make up has.'
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
+        experiment_id = Tracker(config.paths.runs, config.name).experiment_id
+    logger.info("MLflow UI: %s", link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"])))
 
 
 @contextmanager

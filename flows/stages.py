@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.record import percent, run_method, standing, track_data
 from ldsvm.experiment.results import MethodFailed
@@ -23,7 +26,16 @@ from ldsvm.experiment.worker import Worker
 from ldsvm.report.build import note
 from ldsvm.report.publish import FACTS, collect, failures, place, publish
 
-WORKER = Worker()  # one process for all fits of this one; it starts when there is something to fit
+
+@dataclass
+class _Hands:
+    """Who does the work of this process: one process for fits and clocks, and perhaps several for trials."""
+
+    worker: Worker
+    cluster: Cluster | None = None
+
+
+HANDS = _Hands(Worker())  # started when there is something to fit
 
 
 @task(name="prepare", cache_policy=NO_CACHE)
@@ -72,7 +84,8 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
         splits = preparation.read(Path(facts))
         outcome = run_method(
             config, splits, problem, name,
-            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split, runner=WORKER,
+            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split,
+            runner=HANDS.worker, executor=HANDS.cluster.map if HANDS.cluster else None,
         )  # fmt: skip
         count = sum(len(result.trials) for result in outcome.results)
         mean = "mean " if len(splits) > 1 else ""
@@ -99,12 +112,20 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     """
     if not names:
         raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
-    with WORKER:
+    with HANDS.worker, _cluster(config) as HANDS.cluster:
         runs = _contest(config, facts, names)
     page = write_report(config, facts, runs)
     if failed := failures(config):
         raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
     return page
+
+
+def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:
+    """Return what runs trials in parallel, None where one at a time is asked for."""
+    search = config.search
+    if search.workers == 1 and search.ray_address is None:
+        return nullcontext()
+    return Cluster(search.workers, search.ray_address, config.n_jobs, config.limits.fit_s)
 
 
 def _contest(config: Config, facts: str, names: Sequence[str]) -> dict[str, str]:

@@ -136,6 +136,21 @@ class PublishedConfig(Frozen):
     source: str
 
 
+class SearchConfig(Frozen):
+    """How the trials of a search run; what they find does not depend on it.
+
+    workers: so many at a time, each with n_jobs threads; one runs in a process of its own, more on Ray. ray_address:
+    host:port of a running Ray cluster, None starts one here when it is needed. without_ray: "serial" goes on one trial
+    after the other when Ray cannot be had, with a warning; "fail" stops. resume: whether trials that an earlier,
+    perhaps killed, search has finished are taken from its journal.
+    """
+
+    workers: int = Field(default=1, ge=1, le=1024)
+    ray_address: str | None = None
+    without_ray: Literal["serial", "fail"] = "serial"
+    resume: bool = True
+
+
 class LimitsConfig(Frozen):
     """What one fit may take. fit_s: seconds; points of a search that are fitted together have as many times that."""
 
@@ -187,6 +202,7 @@ class Config(Frozen):
     split: SplitConfig
     judge: JudgeConfig
     limits: LimitsConfig
+    search: SearchConfig = SearchConfig()
     methods: dict[Name, MethodConfig] = Field(min_length=1)
     features: tuple[Step, ...] = ()
     published: tuple[PublishedConfig, ...] = ()
@@ -203,7 +219,12 @@ class Config(Frozen):
         return self
 
     @property
+    def journal(self) -> Path | None:
+        """File of the finished trials of all searches of experiments of this name; None when none are to be kept."""
+        return self.paths.runs / "journal" / f"{self.name}.jsonl" if self.search.resume else None
+
+    @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        digest = hashlib.sha256(self.model_dump_json(exclude={"paths", "published"}).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(self.model_dump_json(exclude={"paths", "published", "search"}).encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from ldsvm.baselines import lookup
-from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.config import Config, MethodConfig, ProblemConfig
+from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.judge import Score, judge
+from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
-from ldsvm.experiment.search import OnTrials, best, run_search
+from ldsvm.experiment.search import Executor, OnTrials, best, run_search
 from ldsvm.experiment.trial import Data, Job, OnStep, Trial, fit_point, reason, run_job, sentence
 from ldsvm.experiment.worker import Runner, Stopped, Tell
 
@@ -47,12 +50,15 @@ class Match:
 
     def search(self, job: Job, on_step: OnStep) -> list[Trial]:
         """Run one job of a search within its time; never raises."""
+        start = time.perf_counter()
         try:
             limit = self.fit_s * len(job.points)
             found: list[Trial] = self.runner.call(fit_job, job, self.prepared, self.labels, limit_s=limit, tell=on_step)
             return found
         except Stopped as stop:
-            return [Trial(dict(p), i, failure=str(stop)) for p, i in zip(job.points, job.orders, strict=True)]
+            spent = (time.perf_counter() - start) / len(job.points)
+            points = zip(job.points, job.orders, strict=True)
+            return [Trial(dict(p), i, seconds=spent, failure=str(stop)) for p, i in points]
 
     def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
@@ -80,8 +86,12 @@ def compete(
     runner: Runner,
     on_trials: OnTrials,
     on_step: OnStep,
+    executor: Executor | None = None,
 ) -> tuple[Result, Judged | None]:
     """Return what the method `name` achieves on one split, and what the judge saw (None when it failed).
+
+    executor: runs the trials in several processes, see `parallel.Cluster.map`; without it they run one after the other
+    in the runner's.
 
     The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
     set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
@@ -89,11 +99,9 @@ def compete(
     """
     method, seed = config.methods[name], prepared.seed
     match = Match(prepared, problem.labels, config.limits.fit_s, runner)
-    start = time.perf_counter()
-    search = partial(match.search, on_step=on_step)
-    trials = run_search(method, search, seed=seed, n_jobs=config.n_jobs, on_trials=on_trials)
-    seconds = time.perf_counter() - start
-    number = seed - config.seed
+    trials = _search(config, match, method, on_trials, on_step, executor)
+    # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
+    seconds, number = sum(trial.seconds for trial in trials), seed - config.seed
     result = Result(problem.name, name, method.estimator, trials, number, prepared.digest, search_s=seconds)
     try:
         point = best(trials).params
@@ -110,8 +118,31 @@ def compete(
     return done, judged
 
 
-def fit_job(job: Job, prepared: Prepared, labels: str, tell: Tell) -> list[Trial]:
-    """Fit every point of a job; for the runner's process."""
+def _search(
+    config: Config, match: Match, method: MethodConfig, on_trials: OnTrials, on_step: OnStep, executor: Executor | None
+) -> list[Trial]:
+    """Search on the executor; where Ray cannot be had and the file allows it, here, from where the journal stands."""
+    find = partial(
+        run_search,
+        method,
+        seed=match.prepared.seed,
+        n_jobs=config.n_jobs,
+        on_trials=on_trials,
+        journal=Journal(config.journal, config.limits.fit_s),
+        place=f"{match.prepared.digest} {match.labels}",
+    )
+    if executor is not None:
+        try:
+            return find(partial(fit_job, prepared=match.prepared, labels=match.labels), executor=executor)
+        except ClusterFailed as error:
+            if config.search.without_ray == "fail":
+                raise
+            warnings.warn(f"{error} Trials run one after the other instead.", UserWarning, stacklevel=2)
+    return find(partial(match.search, on_step=on_step))
+
+
+def fit_job(job: Job, prepared: Prepared, labels: str, tell: Tell | None = None) -> list[Trial]:
+    """Fit every point of a job; for another process."""
     return run_job(job, training_data(prepared, labels), tell)
 
 

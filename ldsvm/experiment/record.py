@@ -14,7 +14,7 @@ from ldsvm.experiment.contest import Judged, compete
 from ldsvm.experiment.outcome import Outcome, split_folder
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.results import Result
-from ldsvm.experiment.search import OnTrials
+from ldsvm.experiment.search import Executor, OnTrials
 from ldsvm.experiment.tracking import Run, Tracker
 from ldsvm.experiment.trial import OnStep, Trial
 from ldsvm.experiment.worker import Runner
@@ -32,6 +32,7 @@ def run_method(
     on_step: OnStep,
     on_split: Callable[[int], None],
     runner: Runner,
+    executor: Executor | None = None,
 ) -> Outcome:
     """Let one method compete on every split, track it under the run `parent`, and write its results below `folder`.
 
@@ -42,7 +43,7 @@ def run_method(
     with tracker.run(name, kind="method", parent=parent) as run:
         for i, prepared in enumerate(splits):
             on_split(i + 1)
-            result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step)
+            result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step, executor)
             prefix = f"split {i} · " if len(splits) > 1 else ""
             for trial in result.trials:
                 _track_trial(tracker, run, trial, prefix)

@@ -30,7 +30,7 @@ class Result:
     split: the number of the split, from 0; data: digest of its prepared data. params: the estimator's parameters that
     the file fixed or searched.
     valid_error: fraction, of the judged model. train_s: seconds of the fit of exactly that model, train_alone_s:
-    of the same on one thread, None where its time ran out; search_s: seconds of the whole search. history: its
+    of the same on one thread, None where its time ran out; search_s: seconds of all trials together. history: its
     training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
     our map, None for others. failure: one sentence or None.
     """

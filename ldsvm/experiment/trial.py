@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,9 @@ class Job:
 class Trial:
     """One point of the grid after its fit: a row of the search table, also when it failed.
 
-    valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds, an equal share of the job's
-    for points that were fitted together. history: one dict per training iteration, empty for one-shot methods.
-    failure: one sentence or None. notes: warnings of the fit.
+    valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds of the fit, seconds: of the
+    whole trial; an equal share of the job's for points that were fitted together. history: one dict per training
+    iteration, empty for one-shot methods. failure: one sentence or None. notes: warnings of the fit.
     """
 
     params: dict[str, Any]
@@ -71,6 +71,7 @@ class Trial:
     valid_error: float | None = None
     n_basis: int | None = None
     train_s: float = 0.0
+    seconds: float = 0.0
     stop_reason: str | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     failure: str | None = None
@@ -91,12 +92,16 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
 
     on_step: called with the facts of each training iteration where the method has iterations, to show progress.
     """
+    start = time.perf_counter()
     try:
         fits = _fit_path(job, data, on_step) if len(job.points) > 1 else [fit_point(job, job.points[0], data, on_step)]
-        return [_trial(job, i, fit, data) for i, fit in enumerate(fits)]
+        trials = [_trial(job, i, fit, data) for i, fit in enumerate(fits)]
+        share = (time.perf_counter() - start) / len(trials)
+        return [replace(trial, seconds=share) for trial in trials]
     except Exception as error:
-        reason = sentence(error)
-        return [Trial(dict(p), order, failure=reason) for p, order in zip(job.points, job.orders, strict=True)]
+        reason, share = sentence(error), (time.perf_counter() - start) / len(job.points)
+        points = zip(job.points, job.orders, strict=True)
+        return [Trial(dict(p), order, seconds=share, failure=reason) for p, order in points]
 
 
 def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 Tell = Callable[[Any], None]
@@ -42,6 +43,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: Any = None
+        self._thread: Any = None
         self._pipe: Any = None
 
     def __enter__(self) -> Worker:
@@ -72,13 +74,16 @@ class Worker:
         self._process.kill()
         self._process.join()
         self._pipe.close()
+        self._thread.shutdown()
         self._process = None
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # a fork after threads have run may hang
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), name="ldsvm-worker")
-        self._process.start()
+        # The child ends with the thread that started it, and ours may be one that somebody else ends.
+        self._thread = ThreadPoolExecutor(1, "ldsvm-worker")
+        self._thread.submit(self._process.start).result()
         theirs.close()
         self._receive(time.monotonic() + START_SECONDS, f"stopped: no process within {START_SECONDS:g} s")
 

@@ -28,8 +28,8 @@ PROTOCOL = (
     "and one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. "
     "Training time is that of the one fit of the chosen point with all threads of the experiment, and once more on "
     "one; prediction time is the median over repeated predictions of the whole test set on one thread, after one to "
-    "warm up. Search time is that of all points on one split. A fit that would need more memory than there is, or more "
-    "time than the file allows, is a row with that reason."
+    "warm up. Search time is that of all points on one split, one after the other. A fit that would need more memory "
+    "than there is, or more time than the file allows, is a row with that reason."
 )
 SEVERAL = (
     " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "

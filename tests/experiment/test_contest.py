@@ -12,8 +12,10 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.contest import compete
 from ldsvm.experiment.load import load_config
+from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
+from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Here, Runner, Worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +30,13 @@ METHODS = (
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     sizes = "split={kind: stratified, train: 300, validation: 100, test: 200}"
-    given = [f"paths.cache={tmp_path / 'cache'}", METHODS, sizes, "judge.repeats=1"]
+    given = [
+        f"paths.cache={tmp_path / 'cache'}",
+        f"paths.runs={tmp_path / 'default'}",
+        METHODS,
+        sizes,
+        "judge.repeats=1",
+    ]
     return load_config("conf/digits.yaml", given, root=ROOT)
 
 
@@ -80,6 +88,32 @@ def test_a_failed_point_is_no_failed_method(config: Config, data: Prepared) -> N
     result = outcome(config, data, "odd", Here())
     assert result.failure is None and result.params == {"n_neighbors": 1}
     assert str(result.trials[1].failure).startswith("ValueError: Expected n_neighbors")
+
+
+def test_a_second_search_takes_its_trials_from_the_journal(
+    config: Config, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = config.model_copy(update={"paths": config.paths.model_copy(update={"runs": tmp_path / "runs"})})
+    first = outcome(kept, data, "machines", Here())
+    monkeypatch.setattr("ldsvm.experiment.contest.run_job", lambda *_: pytest.fail("fitted again"))
+    again = outcome(kept, data, "machines", Here())
+    assert (again.trials, again.search_s, again.params) == (first.trials, first.search_s, first.params)
+    anew = kept.model_copy(update={"search": kept.search.model_copy(update={"resume": False})})
+    with pytest.raises(pytest.fail.Exception, match="fitted again"):
+        outcome(anew, data, "machines", Here())
+
+
+def test_without_ray_trials_run_here_or_the_file_says_fail(config: Config, data: Prepared) -> None:
+    def gone(*_: object) -> list[list[Trial]]:
+        raise ClusterFailed("Ray did not start.")
+
+    arguments = (config.problems[0], "machines", Here(), lambda done, total: None, lambda row: None)
+    with pytest.warns(UserWarning, match=r"^Ray did not start\. Trials run one after the other instead\.$"):
+        result, _ = compete(config, data, *arguments, executor=gone)
+    assert result.failure is None
+    strict = config.model_copy(update={"search": config.search.model_copy(update={"without_ray": "fail"})})
+    with pytest.raises(ClusterFailed):
+        compete(strict, data, *arguments, executor=gone)
 
 
 def test_a_fit_over_its_time_is_a_row_and_the_next_method_is_served(config: Config, data: Prepared) -> None:

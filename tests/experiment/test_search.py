@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ldsvm.experiment.config import MethodConfig
+from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.search import SearchFailed, best, grid, jobs, run_search
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
 
@@ -42,9 +46,6 @@ def test_points_that_differ_only_in_c_share_a_job_where_the_method_can_share() -
 
 
 def test_any_executor_gives_the_same_trials_in_grid_order(data: Data) -> None:
-    def backwards(function: Any, work: Any) -> Any:
-        return map(function, reversed(work))
-
     here = run_search(SVM, partial(run_job, data=data), seed=0, n_jobs=1)
     there = run_search(SVM, partial(run_job, data=data), seed=0, n_jobs=1, executor=backwards)
     assert [(t.order, t.params, t.valid_error) for t in here] == [(t.order, t.params, t.valid_error) for t in there]
@@ -89,6 +90,103 @@ def test_a_path_of_ours_equals_single_fits_and_reports_its_iterations(data: Data
     assert [len(t.history) for t in trials] == [len(t.history) for t in single]
     assert len(seen) == sum(len(t.history) for t in trials)
     assert {row["C"] for row in seen} == {1.0, 10.0}
+
+
+class Recorder:
+    """A run that remembers which points it was asked for, and may be interrupted before one of its jobs."""
+
+    def __init__(self, data: Data, stop_before: int = 10**9) -> None:
+        self.data, self.stop_before, self.points = data, stop_before, list[int]()
+        self.jobs = 0
+
+    def __call__(self, job: Job) -> list[Trial]:
+        if self.jobs == self.stop_before:
+            raise KeyboardInterrupt
+        self.jobs += 1
+        self.points += job.orders
+        return run_job(job, self.data)
+
+
+def timeless(trials: list[Trial]) -> list[Trial]:
+    """The trials without what a clock says, to compare."""
+    return [
+        replace(
+            t,
+            train_s=0.0,
+            seconds=0.0,
+            history=[{k: v for k, v in row.items() if "second" not in k} for row in t.history],
+        )
+        for t in trials
+    ]
+
+
+def backwards(function: Any, work: Any) -> Any:
+    return map(function, reversed(work))
+
+
+@pytest.mark.parametrize("method", [SVM, OURS], ids=["points", "paths"])
+@pytest.mark.parametrize("executor", [map, backwards])
+@pytest.mark.parametrize("stop_before", [0, 1, 10**9])
+def test_an_interrupted_search_goes_on_to_the_same_trials(
+    data: Data, tmp_path: Path, method: MethodConfig, executor: Any, stop_before: int
+) -> None:
+    whole = run_search(method, Recorder(data), seed=0, n_jobs=1)
+    first, then = Recorder(data, stop_before), Recorder(data)
+    seen: list[int] = []
+    with suppress(KeyboardInterrupt):
+        run_search(method, first, seed=0, n_jobs=1, executor=executor, journal=Journal(tmp_path / "a"), place="d")
+    trials = run_search(
+        method, then, seed=0, n_jobs=2, journal=Journal(tmp_path / "a"), place="d",
+        on_trials=lambda done, total: seen.append(len(done)),
+    )  # fmt: skip
+    assert timeless(trials) == timeless(whole)
+    assert sorted(first.points + then.points) == list(range(len(whole)))
+    assert seen[0] == len(first.points) or not first.points
+    assert seen[-1] == len(whole)
+    other = Recorder(data)
+    run_search(method, other, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"), place="other data")
+    assert sorted(other.points) == list(range(len(whole)))
+
+
+def test_only_the_missing_points_of_a_path_are_fitted_and_give_what_the_whole_path_gives(
+    data: Data, tmp_path: Path
+) -> None:
+    fewer = OURS.model_copy(update={"search": {"gamma": [1.0], "C": [1.0, 5.0]}})
+    journal, run = Journal(tmp_path / "a"), Recorder(data)
+    run_search(fewer, run, seed=0, n_jobs=1, journal=journal)
+    run.points.clear()
+    trials = run_search(OURS, run, seed=0, n_jobs=1, journal=journal)
+    assert run.points == [0, 2, 1]  # C = 10 and 1 of gamma 0.1, C = 10 of gamma 1
+    assert timeless(trials) == timeless(run_search(OURS, Recorder(data), seed=0, n_jobs=1))
+    assert [t.params for t in trials] == grid(OURS)
+
+
+def test_a_failure_of_a_path_counts_only_when_the_path_is_whole(data: Data, tmp_path: Path) -> None:
+    bad = OURS.model_copy(update={"search": {"C": [1.0, -1.0]}})  # one bad point fails both
+    journal, run = Journal(tmp_path / "a"), Recorder(data)
+    failed = run_search(bad, run, seed=0, n_jobs=1, journal=journal)
+    assert [str(t.failure).partition(" ")[0] for t in failed] == ["InvalidParameterError:"] * 2
+    assert run_search(bad, run, seed=0, n_jobs=1, journal=Journal(tmp_path / "a")) == failed
+    assert run.points == [0, 1]
+    (tmp_path / "a").write_text((tmp_path / "a").read_text().splitlines(keepends=True)[0])  # killed between two lines
+    again = run_search(bad, run, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"))
+    assert [replace(trial, seconds=0.0) for trial in again] == [replace(trial, seconds=0.0) for trial in failed]
+    assert run.points == [0, 1, 0, 1]
+
+
+def test_trials_are_in_the_journal_before_they_are_told_and_before_the_next_job(data: Data, tmp_path: Path) -> None:
+    def kept() -> int:
+        return (tmp_path / "a").read_text().count("\n") if (tmp_path / "a").exists() else 0
+
+    def run(job: Job) -> list[Trial]:
+        assert kept() == job.orders[0]
+        return run_job(job, data)
+
+    counts: list[int] = []
+    run_search(
+        SVM, run, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"), on_trials=lambda done, total: counts.append(kept())
+    )
+    assert counts == [1, 2, 3, 4, 5, 6]
 
 
 def test_warnings_of_a_fit_are_kept_as_notes(data: Data) -> None:

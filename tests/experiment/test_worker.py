@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, w
 def test_an_answer_that_cannot_travel_is_an_error_and_not_a_hang(worker: Worker) -> None:
     with pytest.raises(RuntimeError, match="pickle"):
         worker.call(unpicklable, limit_s=60)
+
+
+def test_the_process_outlives_the_thread_that_first_called() -> None:
+    with Worker() as worker:
+        numbers: list[int] = []
+        thread = threading.Thread(target=lambda: numbers.append(worker.call(whoami, limit_s=60)))
+        thread.start()
+        thread.join()
+        time.sleep(0.2)
+        assert worker.call(whoami, limit_s=60) == numbers[0]
 
 
 def test_closing_ends_the_process_and_may_be_done_twice() -> None:

@@ -1,0 +1,106 @@
+"""Processes that outlive the command that started them: started with default signals, ended by who they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows import ROOT
+
+STOP_SECONDS = 20.0  # a flow run has to stop its fits and mark its runs
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process and the group that it leads. born: its start time, which a later one of the same number has not."""
+
+    pid: int
+    born: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        state, _, _, born = _stat(self.pid)
+        return state != "Z" and born == self.born
+
+    def group(self, mark: str) -> dict[int, int]:
+        """Return the processes of the group, each with its parent.
+
+        mark: a variable that all have in their environment, as NAME=value. It counts when the leader has ended: the
+        number may have been another group's since. When another process has the number, nothing of the group is left.
+        """
+        stats = {int(path.name): _stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+        running = {pid: stat for pid, stat in stats.items() if stat[0] != "Z"}
+        if self.pid in running and running[self.pid][3] != self.born:
+            return {}
+        found = {pid: parent for pid, (_, parent, group, _) in running.items() if group == self.pid}
+        return found if self.pid in running else {pid: up for pid, up in found.items() if mark in _variables(pid)}
+
+    def end(self, mark: str) -> None:
+        """End the group: first the leader's children are asked, such as flow runs of a worker; then all; then all must.
+
+        A worker that is asked kills its flow runs, and they could not mark what they were doing.
+        """
+        for sign, children in ((signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGKILL, False)):
+            asked = [pid for pid, parent in self.group(mark).items() if parent == self.pid or not children]
+            for pid in asked:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, sign)
+            end = time.monotonic() + STOP_SECONDS
+            while not self.group(mark).keys().isdisjoint(asked) and time.monotonic() < end:
+                time.sleep(0.1)
+
+
+def _stat(pid: int) -> tuple[str, int, int, str]:
+    """Return state, parent, group and start time of a process; the state is Z when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return "Z", 0, 0, ""
+    return fields[0], int(fields[1]), int(fields[2]), fields[19]
+
+
+def _variables(pid: int) -> list[str]:
+    try:
+        return os.fsdecode(Path(f"/proc/{pid}/environ").read_bytes()).split("\0")
+    except OSError:  # it has ended, or belongs to another user
+        return []
+
+
+def launch(command: Sequence[str], log: Path) -> Process:
+    """Start a Python module as a process that leads a group of its own and outlives us.
+
+    Whoever ignores signals, such as a script in the background, hands that down; here the defaults are restored.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True, preexec_fn=_default_signals,
+        )  # fmt: skip
+    child.returncode = 0  # nobody waits for it here
+    return Process(child.pid, _stat(child.pid)[3])
+
+
+def _default_signals() -> None:
+    for end in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(end, signal.SIG_DFL)
+
+
+def claim(port: int, variable: str) -> None:
+    """Raise ConfigError, naming the variable that chose it, when a port cannot be listened on."""
+    from ldsvm.experiment.load import ConfigError
+
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise ConfigError(f"{variable} is {port}, which cannot be used ({why}); allowed: a free port.") from None

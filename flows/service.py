@@ -1,0 +1,291 @@
+"""What `make up`, `make down` and `make status` do: Prefect's server, MLflow's server and a worker, all on loopback.
+
+Each is a process group of its own, described by a file in RUNS/service, and only what such a file describes is ended. A
+flow run belongs to the worker's group. When its worker dies, Prefect may believe for ever that it runs, and then starts
+nothing new of its deployment. So before a worker starts, and after one was ended, the rest of its group is ended too,
+and runs of the pool that Prefect still takes for running are set to Crashed, which frees their place. Needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from flows import ROOT, environment, processes
+from flows.processes import Process
+from flows.progress import say, working
+
+POOL = "local"
+NAMES = ("prefect", "mlflow", "worker")  # in the order of their start
+EPILOG = """
+variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000).
+exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the variables.
+"""
+
+
+class Failed(RuntimeError):
+    """A service did not start; the message is one sentence and names its log."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where, and on which ports."""
+
+    runs: Path
+    prefect: int
+    mlflow: int
+
+    @property
+    def api(self) -> str:
+        """Address of Prefect's API."""
+        return f"http://127.0.0.1:{self.prefect}/api"
+
+    def log(self, name: str) -> Path:
+        """File with all that a service says."""
+        return self.runs / "logs" / f"service-{name}.log"
+
+    def file(self, name: str) -> Path:
+        """File that says which process a service is, and the two ports."""
+        return self.runs / "service" / f"{name}.pid"
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return what that file says, with the process under the key process; nothing when it cannot be read."""
+        try:
+            said = json.loads(self.file(name).read_text("utf-8"))
+            return {"process": Process(said["pid"], said["born"]), "ports": (said["prefect"], said["mlflow"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def process(self, name: str) -> Process | None:
+        """Return the process that `up` started under this name, whether it still runs or not."""
+        return self.read(name).get("process")
+
+    def alive(self, name: str) -> bool:
+        """Whether that process still runs."""
+        process = self.process(name)
+        return process is not None and process.alive
+
+
+def up(settings: Settings) -> int:
+    """Start what does not run, deploy, and say where all is; end what was started when a part of it fails."""
+    absent = [name for name in NAMES if not settings.alive(name)]
+    for name in NAMES:
+        if name not in absent:
+            print(f"{name} runs already")
+    try:
+        with working(f"start {', '.join([*absent, 'deployments'])}"):
+            _start(settings, absent)
+    except BaseException:
+        for name in reversed(absent):
+            _end(name, settings)
+        raise
+    client = os.path.relpath(Path(sys.executable).with_name("prefect"))
+    print(f"Prefect UI  http://127.0.0.1:{settings.prefect}\nMLflow UI   http://127.0.0.1:{settings.mlflow}")
+    print(f"logs        {settings.log('*')}")
+    print(f"next        PREFECT_API_URL={settings.api} {client} deployment run 'pipeline/digits' --watch")
+    return 0
+
+
+def down(settings: Settings) -> int:
+    """End what `up` started: the worker and its flow runs first, so that Prefect still hears of them."""
+    known = [name for name in reversed(NAMES) if settings.file(name).exists()]
+    for name in known:
+        _end(name, settings)
+        if name == "worker" and _healthy("prefect", settings):
+            _bury(settings)
+        print(f"{name} ended")
+    if not known:
+        print("nothing runs")
+    return 0
+
+
+def status(settings: Settings) -> int:
+    """Print what runs, how it is, and the deployments; return 1 when something that `up` started is not well."""
+    states = {}
+    for name in NAMES:
+        states[name] = "does not run"
+        if settings.alive(name):
+            states[name] = "healthy" if _healthy(name, settings) else "does not answer"
+        elif settings.file(name).exists():
+            states[name] = f"died, see {settings.log(name)}"
+        place = f"pool {POOL}" if name == "worker" else f"http://127.0.0.1:{getattr(settings, name)}"
+        print(f"{name:12s}{place:28s}{states[name]}")
+    for line in _deployments(settings) if states["prefect"] == "healthy" else ():
+        print(f"{'deployment':12s}{line}")
+    return int(not set(states.values()) <= {"healthy", "does not run"})
+
+
+def _deployments(settings: Settings) -> list[str]:
+    flows = {flow["id"]: flow["name"] for flow in _ask(settings, "flows/filter")}
+    lines = []
+    for found in _ask(settings, "deployments/filter"):
+        times = [(one["schedule"], "" if one["active"] else " (off)") for one in found["schedules"]]
+        when = ", ".join(f"{rule.get('cron')} {rule.get('timezone')}{off}" for rule, off in times)
+        lines.append(f"{flows[found['flow_id']] + '/' + found['name']:28s}{when}")
+    return sorted(lines)
+
+
+def _start(settings: Settings, names: Sequence[str]) -> None:
+    from ldsvm.experiment.tracking import Tracker, store_uri
+
+    for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
+        if name in names:
+            processes.claim(getattr(settings, name), variable)
+    address = ["--host", "127.0.0.1", "--port"]
+    if "prefect" in names:
+        _launch("prefect", ["prefect", "server", "start", *address, str(settings.prefect)], settings)
+    if "mlflow" in names:
+        Tracker(settings.runs, "Default").client.search_experiments(max_results=1)  # creates the store, alone
+        store = ["--workers", "1", "--backend-store-uri", store_uri(settings.runs)]
+        _launch("mlflow", ["mlflow", "server", *address, str(settings.mlflow), *store], settings)
+    _wait("prefect", settings)
+    if "worker" in names:
+        _end("worker", settings)  # a flow run may have outlived it
+        _bury(settings)
+        worker = ["worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"]
+        _launch("worker", ["prefect", *worker], settings)
+    _wait("worker", settings)  # it also makes the pool
+    _deploy(settings)
+    _wait("mlflow", settings)  # the slowest, and nobody needed it so far
+
+
+def _deploy(settings: Settings) -> None:
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
+    with settings.log("deploy").open("wb") as log:
+        done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise Failed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
+
+
+def _launch(name: str, command: Sequence[str], settings: Settings) -> None:
+    process = processes.launch(command, settings.log(name))
+    said = {**asdict(process), "prefect": settings.prefect, "mlflow": settings.mlflow}
+    settings.file(name).write_text(json.dumps(said), encoding="utf-8")
+
+
+def _wait(name: str, settings: Settings) -> None:
+    end = time.monotonic() + environment.START_SECONDS
+    while not _healthy(name, settings):
+        if not settings.alive(name) or time.monotonic() > end:
+            raise Failed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
+        time.sleep(0.2)
+
+
+def _healthy(name: str, settings: Settings) -> bool:
+    """Whether a service answers; a worker answers when Prefect has heard of it since it was started."""
+    try:
+        if name == "worker":
+            since = settings.file(name).stat().st_mtime
+            found = [one for one in _ask(settings, f"work_pools/{POOL}/workers/filter") if one["status"] == "ONLINE"]
+            return any(datetime.fromisoformat(one["last_heartbeat_time"]).timestamp() > since for one in found)
+        path = {"prefect": f"{settings.api}/health", "mlflow": f"http://127.0.0.1:{settings.mlflow}/health"}[name]
+        with urllib.request.urlopen(path, timeout=5):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def _ask(settings: Settings, path: str, **body: Any) -> list[dict[str, Any]]:
+    """Return what a filter of Prefect's API finds."""
+    kind = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{settings.api}/{path}", json.dumps(body).encode(), kind)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        found: list[dict[str, Any]] = json.load(answer)
+    return found
+
+
+def _bury(settings: Settings) -> None:
+    """Set the runs that a worker left behind to Crashed; call it only when no worker and no flow run is left."""
+    states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+    left = _ask(settings, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}})
+    if not left:
+        return  # without importing Prefect, which takes seconds
+    from prefect.client.orchestration import get_client
+    from prefect.states import Crashed
+
+    with get_client(sync_client=True) as client:
+        for run in left:
+            client.set_flow_run_state(UUID(run["id"]), Crashed(message="its worker was ended"), force=True)
+            say(f"flow run {run['name']} was left behind by its worker and is now Crashed")
+
+
+def _end(name: str, settings: Settings) -> None:
+    if process := settings.process(name):
+        process.end(f"LDSVM_RUNS={settings.runs}")
+    settings.file(name).unlink(missing_ok=True)
+
+
+def _settings() -> Settings:
+    """Return what the variables say."""
+    from ldsvm.experiment.load import ConfigError
+
+    ports = {}
+    for variable, usual in (("PREFECT_PORT", "4200"), ("PORT", "5000")):
+        given = os.environ.get(variable, usual)
+        if not (given.isascii() and given.isdecimal() and 0 < int(given) < 65536):
+            raise ConfigError(f'{variable} is "{given}"; allowed: the number of a port, 1 to 65535.')
+        ports[variable] = int(given)
+    if ports["PREFECT_PORT"] == ports["PORT"]:
+        raise ConfigError(f"PREFECT_PORT and PORT are both {ports['PORT']}; allowed: two different ports.")
+    runs = (ROOT / Path(os.environ.get("RUNS", "runs")).expanduser()).resolve()
+    return Settings(runs, ports["PREFECT_PORT"], ports["PORT"])
+
+
+def _act(action: str, settings: Settings) -> int:
+    """Run an action on the ports of what runs already, if something does."""
+    if running := [name for name in NAMES if settings.alive(name)]:
+        settings = Settings(settings.runs, *settings.read(running[0])["ports"])
+    environment.serve(settings.runs, settings.api, settings.mlflow)
+    return {"up": up, "down": down, "status": status}[action](settings)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one action and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.service",
+        description="Start, end or show Prefect's server, MLflow's server and a worker, all on 127.0.0.1.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", choices=("up", "down", "status"))
+    action = parser.parse_args(arguments).action
+    from flows.__main__ import _writable
+    from ldsvm.datasets.atomic import alone
+    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.trial import sentence
+
+    try:
+        if sys.platform != "linux":
+            raise ConfigError(f"the system is {sys.platform}; allowed: linux, where /proc says what runs.")
+        settings = _settings()
+        _writable(settings.runs)
+        if action == "status":
+            return _act(action, settings)
+        with alone(settings.file("worker").parent):
+            return _act(action, settings)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except Exception as error:
+        why = str(error) if isinstance(error, Failed) else f"{sentence(error)} (logs: {settings.log('*')})"
+        print(f"{action} failed: {why}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stopped.", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,349 @@
+"""Jobs on a real Ray: the same trials as without it, and what happens when processes die, hang or are interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from ldsvm.experiment import parallel
+from ldsvm.experiment.config import MethodConfig
+from ldsvm.experiment.journal import Journal
+from ldsvm.experiment.parallel import Cluster, ClusterFailed
+from ldsvm.experiment.search import run_search
+from ldsvm.experiment.trial import Data, Job, Trial, run_job
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+ROOT = Path(__file__).resolve().parents[2]
+GRID = MethodConfig(estimator="linear_svm", search={"C": [float(c) for c in range(1, 9)]})
+SVM = MethodConfig(estimator="gaussian_svm", search={"gamma": [0.1, 1.0], "C": [1.0, 10.0]})
+OURS = MethodConfig(estimator="ldsvm", params={"n_basis": 10}, search={"gamma": [0.1, 1.0], "C": [10.0, 1.0]})
+
+
+def job(order: int, points: int = 1) -> Job:
+    return Job(GRID, tuple({"C": float(i)} for i in range(points)), tuple(range(order, order + points)), 0, 1)
+
+
+def done(job: Job) -> list[Trial]:
+    return [Trial(dict(p), i, valid_error=0.5) for p, i in zip(job.points, job.orders, strict=True)]
+
+
+def waits(job: Job, seconds: float) -> list[Trial]:
+    time.sleep(seconds)
+    return done(job)
+
+
+def marks(job: Job, folder: Path, seconds: float) -> list[Trial]:
+    """Leave a file for every point that is begun."""
+    for order in job.orders:
+        (folder / f"{order}-{uuid4().hex}").touch()
+    return waits(job, seconds)
+
+
+def misbehaves(job: Job, folder: Path) -> list[Trial]:
+    """Die once, die always, raise, or behave, by the job's place."""
+    place = job.orders[0]
+    first = not (folder / "died").exists()
+    if place == 1 or (place == 0 and first):
+        (folder / ("died" if place == 0 else f"died-{uuid4().hex}")).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if place == 2:
+        raise FileNotFoundError("no such folder\non this machine")
+    return done(job)
+
+
+def hangs(job: Job, folder: Path) -> list[Trial]:
+    """Answer at once in place 0, and only tell its process elsewhere."""
+    if job.orders[0] > 0:
+        (folder / "pid").write_text(str(os.getpid()))
+        time.sleep(60)
+    return done(job)
+
+
+def threads(job: Job) -> list[Trial]:
+    from threadpoolctl import threadpool_info
+
+    return [Trial({}, job.orders[0], history=[{"threads": [pool["num_threads"] for pool in threadpool_info()]}])]
+
+
+def drive(folder: Path, address: str | None, workers: int, seconds: float) -> list[Trial]:
+    """Search with a journal and marks in a folder; for the processes below."""
+    with Cluster(workers, address, 1, 60.0) as cluster:
+        return search(cluster, folder, seconds)
+
+
+def search(cluster: Cluster, folder: Path, seconds: float) -> list[Trial]:
+    run = partial(marks, folder=folder, seconds=seconds)
+    return run_search(GRID, run, seed=0, n_jobs=1, executor=cluster.map, journal=Journal(folder / "journal" / "a"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(2, None, 1, 60.0) as found:
+        yield found
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `drive` in a session of its own, as a terminal does."""
+    started: list[subprocess.Popen[str]] = []
+    short = tempfile.mkdtemp(prefix="t")  # where Ray may leave its files when it is killed
+
+    def start(address: str | None = None, workers: int = 2, seconds: float = 1.0) -> subprocess.Popen[str]:
+        # Ray's processes look for modules in the folder that the driver is in.
+        code = (
+            f"import pathlib, {__name__} as module\n"
+            f"module.drive(pathlib.Path({str(tmp_path)!r}), {address!r}, {workers}, {seconds})"
+        )
+        command = [sys.executable, "-c", code]
+        env = {**os.environ, "TMPDIR": short}
+        process = subprocess.Popen(
+            command, cwd=ROOT, start_new_session=True, env=env, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+    shutil.rmtree(short, ignore_errors=True)
+
+
+def session(number: int) -> list[str]:
+    """Names of the living processes of a session, less two idle helpers that need a minute to see that Ray is gone."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, facts = stat.read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        state, _, _, sid = facts.split()[:4]
+        if int(sid) == number and state != "Z":
+            found.append(name.partition("(")[2])
+    return [name for name in found if name not in ("ray::DashboardA", "ray::RuntimeEnv")]
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.05)
+    return condition()
+
+
+def lines(journal: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+
+
+def begun(folder: Path) -> list[int]:
+    return sorted(int(mark.name.partition("-")[0]) for mark in folder.glob("*-*"))
+
+
+def timeless(line: dict[str, Any]) -> str:
+    """A journal's line without what a clock says, to compare."""
+    history = [{k: v for k, v in row.items() if "second" not in k} for row in line["trial"]["history"]]
+    return json.dumps({**line, "trial": {**line["trial"], "history": history, "train_s": 0, "seconds": 0}})
+
+
+@pytest.mark.parametrize("method", [SVM, OURS], ids=["points", "paths"])
+def test_processes_journal_what_this_one_does(cluster: Cluster, tmp_path: Path, method: MethodConfig) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    run = partial(run_job, data=Data(X[:40], y[:40], X[40:], y[40:]))
+    here, there = tmp_path / "here", tmp_path / "there"
+    run_search(method, run, seed=0, n_jobs=1, journal=Journal(here), place="a")
+    run_search(method, run, seed=0, n_jobs=1, journal=Journal(there), place="a", executor=cluster.map)
+    assert len(lines(here)) == 4 and all(line["trial"]["failure"] is None for line in lines(here))
+    assert {timeless(line) for line in lines(here)} == {timeless(line) for line in lines(there)}
+
+
+def test_a_killed_process_is_replaced_and_what_does_not_end_well_is_a_row(cluster: Cluster, tmp_path: Path) -> None:
+    trials = [t for found in cluster.map(partial(misbehaves, folder=tmp_path), [*map(job, range(4))]) for t in found]
+    assert {trial.order: trial.failure for trial in trials} == {
+        0: None,
+        1: "stopped: its process ended 3 times",
+        2: "FileNotFoundError: no such folder",
+        3: None,
+    }
+    assert len(list(tmp_path.glob("died-*"))) == 3
+
+
+def test_time_counts_from_when_a_job_runs_and_for_each_of_its_points(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_fit_s", 1.5)
+    monkeypatch.setattr(cluster, "_workers", 6)  # more than run at once: the last wait longer than their time
+    work = [*map(job, range(5)), job(5, points=2)]
+    assert [t.failure for found in cluster.map(partial(waits, seconds=0.8), work) for t in found] == [None] * 7
+    start = time.monotonic()
+    (both, alone) = sorted(cluster.map(partial(waits, seconds=2.2), [job(0), job(1, points=2)]), key=len, reverse=True)
+    assert [t.failure for t in both] == [None, None]
+    assert [(t.failure, t.order, t.params) for t in alone] == [("stopped: time limit of 1.5 s", 0, {"C": 0.0})]
+    (late,) = cluster.map(partial(waits, seconds=60), [job(3, points=2)])
+    assert [(t.failure, t.order) for t in late] == [
+        ("stopped: time limit of 3 s", 3),
+        ("stopped: time limit of 3 s", 4),
+    ]
+    assert time.monotonic() - start < 20
+
+
+def test_a_caller_that_stops_early_leaves_nothing_running(cluster: Cluster, tmp_path: Path) -> None:
+    results = cluster.map(partial(hangs, folder=tmp_path), [job(0), job(1)])
+    assert next(results) == done(job(0))
+    assert until(lambda: (tmp_path / "pid").exists(), 20)
+    results.close()  # type: ignore[attr-defined]
+    pid = (tmp_path / "pid").read_text()
+    assert until(lambda: not Path("/proc", pid).exists(), 20)
+    assert list(cluster.map(done, [job(2)])) == [done(job(2))]
+
+
+def test_threads_of_a_job_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    ((trial,),) = cluster.map(threads, [job(0)])
+    assert set(trial.history[0]["threads"]) == {1}
+
+
+def test_two_searches_share_a_journal_and_the_cluster_that_one_of_them_joined(
+    cluster: Cluster, driver: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    import ray
+
+    list(cluster.map(done, [job(0)]))  # it starts with the first job
+    journal = tmp_path / "journal" / "a"
+    other = driver(address=ray.get_runtime_context().gcs_address, workers=1, seconds=0.5)
+    assert until(lambda: len(lines(journal)) > 0, 60)
+    trials = search(cluster, tmp_path, 0.5)
+    assert other.wait(60) == 0
+    assert len({line["key"] for line in lines(journal)}) == 8
+    assert {line["trial"]["failure"] for line in lines(journal)} == {None}
+    assert len(begun(tmp_path)) == len(lines(journal)) > 8  # what was not there yet, both did
+    before = begun(tmp_path)
+    assert search(cluster, tmp_path, 0.3) == trials
+    assert begun(tmp_path) == before
+
+
+def test_a_killed_search_goes_on_where_it_was(
+    cluster: Cluster, driver: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal" / "a"
+    process = driver()
+    assert until(lambda: len(lines(journal)) >= 3, 90)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    known = [line["trial"]["order"] for line in lines(journal) if line["trial"]["failure"] is None]
+    assert 3 <= len(known) == len(lines(journal)) < 8
+    assert until(lambda: not session(process.pid), 20), session(process.pid)
+    trials = search(cluster, tmp_path, 0.0)
+    assert [(t.order, t.params, t.failure) for t in trials] == [(i, {"C": i + 1.0}, None) for i in range(8)]
+    assert set(begun(tmp_path)) == set(range(8))
+    assert [begun(tmp_path).count(order) for order in known] == [1] * len(known)
+
+
+def test_ctrl_c_ends_every_process_and_keeps_what_is_done(
+    driver: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal" / "a"
+    process = driver()
+    assert until(lambda: len(lines(journal)) >= 2, 90)
+    assert any("raylet" in name for name in session(process.pid))
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert told.splitlines()[-1] == "KeyboardInterrupt"
+    assert until(lambda: not session(process.pid), 20), session(process.pid)
+    kept = lines(journal)
+    assert len(kept) < 8 and [line["trial"]["failure"] for line in kept] == [None] * len(kept)
+
+
+def test_the_end_of_ray_is_told_and_not_taken_for_failed_jobs(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+    from ray.exceptions import LocalRayletDiedError
+
+    def dead(_: Any) -> None:
+        raise LocalRayletDiedError
+
+    list(cluster.map(done, [job(0)]))
+    with monkeypatch.context() as patch:
+        patch.setattr(ray, "get", dead)
+        with pytest.raises(ClusterFailed, match=r"^Ray ended in the middle of a search;"):
+            list(cluster.map(done, [job(0), job(1)]))
+    assert list(cluster.map(done, [job(0)])) == [done(job(0))]
+
+
+def test_without_jobs_nothing_starts() -> None:
+    assert list(Cluster(2, "nobody.invalid:1", 1, 1.0).map(done, [])) == []
+
+
+def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
+    list(cluster.map(done, [job(0)]))
+    with pytest.raises(ClusterFailed, match="already; allowed: one cluster at a time"):
+        list(Cluster(1, None, 1, 1.0).map(done, [job(0)]))
+    assert list(cluster.map(done, [job(0)])) == [done(job(0))]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("ray://head:10001", "'ray://head:10001' is no address of a Ray cluster; allowed: host:port of its head"),
+        ("head", "'head' is no address"),
+        ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nobody answers there"),
+        ("127.0.0.1:99999", "nobody answers there"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, address: str, words: str
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        with pytest.raises(ClusterFailed, match=words) as caught:
+            list(Cluster(1, address.format(closed=held.getsockname()[1]), 1, 1.0).map(done, [job(0)]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_ray_that_does_not_start_is_one_sentence_and_leaves_no_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import ray
+
+    def refuses(**options: Any) -> None:
+        assert Path(options["_temp_dir"]).is_dir()
+        folders.append(options["_temp_dir"])
+        raise RuntimeError("no room\nfor so much")
+
+    folders: list[str] = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray, "init", refuses)
+    with pytest.raises(ClusterFailed, match=r"^Ray did not start \(RuntimeError: no room\)\.$"):
+        list(Cluster(1, None, 1, 1.0).map(done, [job(0)]))
+    assert len(folders) == 1 and not Path(folders[0]).exists()
+
+
+def test_more_threads_than_any_machine_has_are_refused_and_not_waited_for() -> None:
+    nodes = [{"Alive": True, "Resources": {"CPU": 4.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
+    parallel._check_room(4, nodes)
+    with pytest.raises(ClusterFailed, match=r"^5 threads a job: .*; allowed: up to 4\.$"):
+        parallel._check_room(5, nodes)
