@@ -105,6 +105,10 @@ def down(settings: Settings) -> int:
         if name == "worker" and _healthy("prefect", settings):
             _bury(settings)
         print(f"{name} ended")
+    if "worker" in known:
+        from ldsvm.experiment.tracking import sweep
+
+        sweep(settings.runs)  # a flow run that had no time to end its own runs leaves them RUNNING
     if not known:
         print("nothing runs")
     return 0

@@ -187,6 +187,12 @@ def link(experiment_id: str, port: int) -> str:
     return f"http://127.0.0.1:{port}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
 
 
+def sweep(runs: Path) -> int:
+    """Mark runs that dead processes of this machine left RUNNING, in any experiment, as KILLED; return how many."""
+    found = Tracker(runs, "Default").client.search_experiments()
+    return sum(Tracker(runs, experiment.name).sweep() for experiment in found)
+
+
 def links(runs: Path, port: int) -> list[str]:
     """Return one line, name and address, for each experiment of the store that has runs of ours."""
     tracker = Tracker(runs, "Default")

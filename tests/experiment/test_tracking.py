@@ -74,8 +74,16 @@ def test_only_runs_of_dead_processes_are_swept(tracker: Tracker) -> None:
         assert status(tracker, alive.id) == "RUNNING"
 
 
+def test_every_experiment_of_the_store_is_swept(tracker: Tracker) -> None:
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    with Tracker(tracker.runs, "another").run("dead", kind="method") as dead:
+        tracker.client.set_tag(dead.id, tracking.PID, done.stdout.decode().strip())
+        assert tracking.sweep(tracker.runs) == 1
+        assert status(tracker, dead.id) == "KILLED"
+
+
 def test_the_link_opens_the_table_of_methods_sorted_by_error(tracker: Tracker) -> None:
-    (line,) = tracking.links(tracker.runs, 5001)
+    (line,) = [line for line in tracking.links(tracker.runs, 5001) if line.startswith("tests: ")]
     assert line.startswith(f"tests: http://127.0.0.1:5001/#/experiments/{tracker.experiment_id}/runs?")
     assert "workflowType=machine_learning" in line
     assert "orderByKey=metrics.%60error_percent%60" in line
