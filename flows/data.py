@@ -26,7 +26,7 @@ examples:
   python -m flows data list
   python -m flows data fetch newsgroups
   python -m flows data verify
-  python -m flows data fetch mnist paths.cache=/tmp/prepared
+  python -m flows data fetch mnist paths.cache=elsewhere/prepared
 
 Raw files are looked for in the folder that the environment variable LDSVM_DATA_HOME names (see data/README.md) and
 are only read; prepared files go to paths.cache (data/prepared/).
