@@ -59,8 +59,11 @@ lock: $(READY)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-annotate -o requirements.lock
 
+clean: export RUNS := $(RUNS)
 clean:
-	rm -rf $(RUNS) data/prepared dist .pytest_cache .ruff_cache .mypy_cache
+	@for file in "$$RUNS"/service/*.pid; do [ ! -e "$$file" ] || \
+		{ echo "RUNS=$$RUNS is in use by what make up started; allowed: a folder after make down" >&2; exit 2; }; done
+	rm -rf "$$RUNS" data/prepared dist .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # PYTHON chooses the interpreter; without it the first of these that is new enough.

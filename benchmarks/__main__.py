@@ -17,6 +17,7 @@ NAMES = {
     "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
     "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
+    "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",
     "imports": "the cost of `import ldsvm` against `import sklearn.svm`",
 }
 
@@ -28,7 +29,8 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but imports need MNIST, data also 20 newsgroups: set LDSVM_DATA_HOME to their folder, or be online.",
+        + "\n\nAll but pipeline and imports need MNIST, data also 20 newsgroups: set LDSVM_DATA_HOME to their folder,"
+        " or be online.",
     )
     parser.add_argument("name", choices=NAMES, metavar="NAME", help="one of the names below")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")

@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import shlex
 import signal
 import sys
 import warnings
@@ -58,10 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
-    from ldsvm.experiment.load import ConfigError, load_config
+    from flows import environment
+    from ldsvm.experiment.load import ConfigError
 
     try:
-        config = load_config(asked.config, asked.overrides, root=ROOT)
+        config = environment.experiment(asked.config, asked.overrides)
     except ConfigError as error:
         return _complain(str(error), 2)
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
@@ -104,10 +106,11 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
     from ldsvm.experiment.results import MethodFailed
     from ldsvm.experiment.tracking import Tracker
 
+    environment.check_api()
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
     runs = config.paths.runs
-    _writable(runs)
+    environment.writable(runs)
     environment.configure(runs)
     handler = _log_to(log)
     with environment.api(runs) as wait_for_api:
@@ -125,19 +128,6 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
     return 0
 
 
-def _writable(runs: Path) -> None:
-    from ldsvm.experiment.load import ConfigError
-
-    if marks := {"?", "#", "%"} & set(str(runs)):
-        raise ConfigError(f"paths.runs is {runs}; allowed: a path without {marks.pop()}, as in database addresses.")
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
-    if not os.access(runs, os.W_OK):
-        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
-
-
 def _show(config: Config, experiment_id: str) -> None:
     from rich.console import Console
 
@@ -152,7 +142,7 @@ def _show(config: Config, experiment_id: str) -> None:
             console.print(tables.terminal(f"{problem.name}, test set", *tables.main(found)))
     for name, what in (
         ("report", config.results / REPORT),
-        ("MLflow UI", f"make -C {ROOT} ui RUNS={config.paths.runs}"),
+        ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),
         ("", f"then open {link(experiment_id, 5000)}"),
     ):
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)

@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from http.client import HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from flows import ROOT
 
+if TYPE_CHECKING:
+    from ldsvm.experiment.config import Config
+
 START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
+
+
+def experiment(config: str, overrides: Sequence[str]) -> Config:
+    """Return the checked experiment of a file and its "key=value" lines; raise ConfigError with one sentence.
+
+    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
+    """
+    from ldsvm.experiment.load import load_config
+
+    ours = [f"paths.runs={json.dumps(runs)}"] if (runs := os.environ.get("LDSVM_RUNS")) else []
+    return load_config(config, [*ours, *overrides], root=ROOT)
+
+
+def writable(runs: Path) -> None:
+    """Make the folder of results when it is absent; raise ConfigError when it cannot hold them."""
+    from ldsvm.experiment.load import ConfigError
+
+    if marks := {"?", "#", "%"} & set(str(runs)):
+        raise ConfigError(f"paths.runs is {runs}; allowed: a path without {marks.pop()}, as in database addresses.")
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
+    if not os.access(runs, os.W_OK):
+        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
 
 
 def configure(runs: Path) -> None:
@@ -71,20 +104,47 @@ def attend() -> None:
     from prefect.logging.loggers import flow_run_logger
     from prefect.runtime import flow_run
 
-    from ldsvm.experiment.load import ConfigError, load_config
+    if flow_run.id is None:  # after a crash the worker itself loads the flow once more, to look for hooks
+        return
+    from ldsvm.experiment.load import ConfigError
     from ldsvm.experiment.tracking import Tracker, link
 
-    given, runs = flow_run.parameters, os.environ["LDSVM_RUNS"]
-    config = load_config(given["config"], given["overrides"], root=ROOT)
+    given, ours = flow_run.parameters, os.environ["LDSVM_RUNS"]
+    runs = (config := experiment(given["config"], given.get("overrides", ()))).paths.runs
     logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
-    if config.paths.runs != Path(runs):
+    if runs != Path(ours):
         raise ConfigError(
-            f'paths.runs is {config.paths.runs}; allowed: "paths.runs={runs}" in overrides, as make up has.'
+            f"paths.runs is {runs}; allowed: {ours}, the folder of make up, which overrides may leave out."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
-        experiment_id = Tracker(config.paths.runs, config.name).experiment_id
+        experiment_id = Tracker(runs, config.name).experiment_id
     logger.info("MLflow UI: %s", link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"])))
+
+
+def check_api() -> None:
+    """Raise ConfigError when the user's PREFECT_API_URL, if there is one, is no address where a server answers."""
+    from ldsvm.experiment.load import ConfigError
+
+    url = os.environ.get("PREFECT_API_URL")
+    if url and (why := _silent(url)):
+        raise ConfigError(
+            f'PREFECT_API_URL is "{url}", where no Prefect server answers ({why}); '
+            "allowed: the address of one, such as http://127.0.0.1:4200/api, or no such variable."
+        )
+
+
+def _silent(url: str) -> str:
+    """Return why an address is no Prefect API; nothing when it is one, also one that wants a key or is busy."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10) as answer:
+            kind = answer.headers.get_content_type()
+            return "" if kind == "application/json" else f"an answer of type {kind}"
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.reason if error.code == 404 else ""
+    except (OSError, ValueError, HTTPException) as error:
+        return str(getattr(error, "reason", error))
 
 
 @contextmanager
@@ -98,37 +158,35 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
     if os.environ.get("PREFECT_API_URL"):
         yield lambda: None
         return
+    from ldsvm.datasets.atomic import alone
+
     port = _free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "prefect",
-        "server",
-        "start",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--no-ui",
-    ]
-    file = runs / "logs" / "prefect-server.log"
+    file = runs / "logs" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}-prefect-server.log"
+    with ExitStack() as start:
+        start.enter_context(alone(runs / "service"))  # two servers that make the database at once break it
+        server = _launch(port, file)
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+
+        def wait() -> None:
+            _wait(server, port, file)
+            start.close()
+
+        try:
+            yield wait
+        finally:
+            del os.environ["PREFECT_API_URL"]
+            _stop(server)
+
+
+def _launch(port: int, file: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as log:
         # Its own session, so that a Ctrl-C meant for us does not end it before the runs are marked.
-        server = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=_end_with_parent,
-        )
-    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
-    try:
-        yield lambda: _wait(server, port, file)
-    finally:
-        del os.environ["PREFECT_API_URL"]
-        _stop(server)
+        return subprocess.Popen(
+            [*command, "--no-ui"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            start_new_session=True, preexec_fn=_end_with_parent,
+        )  # fmt: skip
 
 
 def _end_with_parent() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prefect import flow
 
-from flows import ROOT
-from flows.stages import compare, prepare_data
-from ldsvm.experiment.load import load_config
+from flows.compare import compare
+from flows.environment import experiment
+from flows.stages import prepare_data
 
 
 @flow(name="pipeline")
-def pipeline(config: str, overrides: list[str]) -> str:
+def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
     """Run an experiment file from the data to the report. overrides: "key=value" lines that win over the file."""
-    settings = load_config(config, overrides, root=ROOT)
+    settings = experiment(config, overrides)
     facts = prepare_data(settings)
     return compare(settings, facts, list(settings.methods))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prefect import flow
 
-from flows import ROOT
+from flows.environment import experiment
 from flows.stages import prepare_data
-from ldsvm.experiment.load import load_config
 
 
 @flow(name="prepare")
-def prepare(config: str, overrides: list[str]) -> None:
+def prepare(config: str, overrides: Sequence[str] = ()) -> None:
     """Prepare the data of an experiment file. overrides: "key=value" lines that win over the file."""
-    prepare_data(load_config(config, overrides, root=ROOT))
+    prepare_data(experiment(config, overrides))

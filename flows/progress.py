@@ -1,14 +1,18 @@
-"""What a person sees while it works: one moving line in a terminal, a plain line now and then elsewhere."""
+"""What a person sees while it works: a moving line in a terminal, else a plain line now and then; Prefect's page."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
+from uuid import UUID
 
 from rich.console import Console
+from rich.status import Status
 
 QUIET_SECONDS = 5.0
+PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
 START = time.monotonic()
 console = Console(stderr=True, highlight=False)
 ever_shown: list[str] = []
@@ -19,24 +23,74 @@ def say(text: str) -> None:
     console.print(f"[dim]{time.monotonic() - START:6.1f} s[/dim]  {text}", soft_wrap=True)
 
 
+class News:
+    """Tells how one piece of work goes on: call it with a text and, when known, the share that is done, 0 to 1."""
+
+    def __init__(self, text: str, status: Status, page: _Page) -> None:
+        self._text, self._status, self._page = text, status, page
+        self._last, self._printed, self._shown = "", "", time.monotonic()
+
+    def __call__(self, more: str, share: float | None = None) -> None:
+        """Replace the last news."""
+        self._last = f"{self._text} · {more}"
+        self._status.update(self._last)
+        self._page.show(self._last, share)
+        if not console.is_terminal and time.monotonic() - self._shown > QUIET_SECONDS:
+            self._shown, self._printed = time.monotonic(), self._last
+            say(self._last)
+
+    def end(self) -> None:
+        """Leave the last news on the screen."""
+        if self._last != self._printed or not self._last:
+            say(self._last or self._text)
+        self._page.show(self._last or self._text, 1.0, last=True)
+
+
+class _Page:
+    """A bar with a text on the page of Prefect's task run; without `key` there is none."""
+
+    def __init__(self, key: str | None) -> None:
+        self._key, self._share, self._shown = key, 0.0, -PAGE_SECONDS
+        self._number: UUID | None = None
+
+    def show(self, text: str, share: float | None, last: bool = False) -> None:
+        """Show it, unless something has been shown just now."""
+        self._share = self._share if share is None else share
+        if self._key is None or (time.monotonic() - self._shown < PAGE_SECONDS and not last):
+            return
+        self._shown = time.monotonic()
+        try:
+            self._send(text)
+        except Exception:  # nobody's work should end because a bar cannot be drawn
+            self._key = None
+
+    def _send(self, text: str) -> None:
+        from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
+        percent = round(100 * self._share, 1)
+        if self._number is None:
+            self._number = cast(UUID, create_progress_artifact(percent, self._key, text))
+        else:
+            update_progress_artifact(self._number, percent, text)
+
+
 @contextmanager
-def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Show that `text` goes on; call what it yields with news, and the last news stays on the screen."""
-    last, printed = "", ""
-    shown = time.monotonic()
+def working(text: str, page: str | None = None) -> Iterator[News]:
+    """Show that `text` goes on; call what it yields with news, and the last news stays on the screen.
+
+    page: key of a progress bar on the page of the task run that this is called in.
+    """
     if not console.is_terminal and not ever_shown:
         say(f"{text} …")  # where no line moves, the first wait of many seconds is announced
     ever_shown.append(text)
     with console.status(text) as status:  # draws nothing where there is no terminal
-
-        def news(more: str) -> None:
-            nonlocal last, printed, shown
-            last = f"{text} · {more}"
-            status.update(last)
-            if not console.is_terminal and time.monotonic() - shown > QUIET_SECONDS:
-                shown, printed = time.monotonic(), last
-                say(last)
-
+        news = News(text, status, _Page(page))
         yield news
-    if last != printed or not last:
-        say(last or text)
+    news.end()
+
+
+def time_left(seconds: float) -> str:
+    """Return seconds as people say them: "about 40 s left", "about 3 min left"."""
+    if seconds < 100:
+        return f"about {max(1, round(seconds))} s left"
+    return f"about {round(seconds / 60)} min left" if seconds < 6000 else f"about {seconds / 3600:.1f} h left"

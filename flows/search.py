@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prefect import flow
 
-from flows import ROOT
-from flows.stages import compare, prepare_data
+from flows.compare import compare
+from flows.environment import experiment
+from flows.stages import prepare_data
 from ldsvm.baselines import lookup
-from ldsvm.experiment.load import load_config
 
 
 @flow(name="search")
-def search(config: str, overrides: list[str]) -> str:
+def search(config: str, overrides: Sequence[str] = ()) -> str:
     """Run the methods of an experiment file that are ours; the report also shows the others' earlier results."""
-    settings = load_config(config, overrides, root=ROOT)
+    settings = experiment(config, overrides)
     facts = prepare_data(settings)
     ours = [name for name, method in settings.methods.items() if lookup(method.estimator).iterative]
     return compare(settings, facts, ours)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.request
@@ -20,13 +19,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from flows import ROOT, environment, processes
+from flows import ROOT, deployments, environment, processes
+from flows.deployments import POOL
 from flows.processes import Process
-from flows.progress import say, working
+from flows.progress import working
 
-POOL = "local"
 NAMES = ("prefect", "mlflow", "worker")  # in the order of their start
 EPILOG = """
 variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000).
@@ -84,7 +82,7 @@ def up(settings: Settings) -> int:
         if name not in absent:
             print(f"{name} runs already")
     try:
-        with working(f"start {', '.join([*absent, 'deployments'])}"):
+        with working(f"start {', '.join(absent)}; deploy" if absent else "deploy"):
             _start(settings, absent)
     except BaseException:
         for name in reversed(absent):
@@ -103,7 +101,7 @@ def down(settings: Settings) -> int:
     for name in known:
         _end(name, settings)
         if name == "worker" and _healthy("prefect", settings):
-            _bury(settings)
+            deployments.bury(settings.api)
         print(f"{name} ended")
     if "worker" in known:
         from ldsvm.experiment.tracking import sweep
@@ -125,19 +123,9 @@ def status(settings: Settings) -> int:
             states[name] = f"died, see {settings.log(name)}"
         place = f"pool {POOL}" if name == "worker" else f"http://127.0.0.1:{getattr(settings, name)}"
         print(f"{name:12s}{place:28s}{states[name]}")
-    for line in _deployments(settings) if states["prefect"] == "healthy" else ():
+    for line in deployments.listing(settings.api) if states["prefect"] == "healthy" else ():
         print(f"{'deployment':12s}{line}")
     return int(not set(states.values()) <= {"healthy", "does not run"})
-
-
-def _deployments(settings: Settings) -> list[str]:
-    flows = {flow["id"]: flow["name"] for flow in _ask(settings, "flows/filter")}
-    lines = []
-    for found in _ask(settings, "deployments/filter"):
-        times = [(one["schedule"], "" if one["active"] else " (off)") for one in found["schedules"]]
-        when = ", ".join(f"{rule.get('cron')} {rule.get('timezone')}{off}" for rule, off in times)
-        lines.append(f"{flows[found['flow_id']] + '/' + found['name']:28s}{when}")
-    return sorted(lines)
 
 
 def _start(settings: Settings, names: Sequence[str]) -> None:
@@ -156,20 +144,13 @@ def _start(settings: Settings, names: Sequence[str]) -> None:
     _wait("prefect", settings)
     if "worker" in names:
         _end("worker", settings)  # a flow run may have outlived it
-        _bury(settings)
+        deployments.bury(settings.api)
         worker = ["worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"]
         _launch("worker", ["prefect", *worker], settings)
     _wait("worker", settings)  # it also makes the pool
-    _deploy(settings)
-    _wait("mlflow", settings)  # the slowest, and nobody needed it so far
-
-
-def _deploy(settings: Settings) -> None:
-    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
-    with settings.log("deploy").open("wb") as log:
-        done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode:
+    if not deployments.deploy(settings.api, settings.file("worker").parent, settings.log("deploy")):
         raise Failed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
+    _wait("mlflow", settings)  # the slowest, and nobody needed it so far
 
 
 def _launch(name: str, command: Sequence[str], settings: Settings) -> None:
@@ -191,37 +172,14 @@ def _healthy(name: str, settings: Settings) -> bool:
     try:
         if name == "worker":
             since = settings.file(name).stat().st_mtime
-            found = [one for one in _ask(settings, f"work_pools/{POOL}/workers/filter") if one["status"] == "ONLINE"]
-            return any(datetime.fromisoformat(one["last_heartbeat_time"]).timestamp() > since for one in found)
+            found = deployments.ask(settings.api, f"work_pools/{POOL}/workers/filter")
+            heard = [one["last_heartbeat_time"] for one in found if one["status"] == "ONLINE"]
+            return any(datetime.fromisoformat(moment).timestamp() > since for moment in heard)
         path = {"prefect": f"{settings.api}/health", "mlflow": f"http://127.0.0.1:{settings.mlflow}/health"}[name]
         with urllib.request.urlopen(path, timeout=5):
             return True
     except (OSError, ValueError):
         return False
-
-
-def _ask(settings: Settings, path: str, **body: Any) -> list[dict[str, Any]]:
-    """Return what a filter of Prefect's API finds."""
-    kind = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{settings.api}/{path}", json.dumps(body).encode(), kind)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        found: list[dict[str, Any]] = json.load(answer)
-    return found
-
-
-def _bury(settings: Settings) -> None:
-    """Set the runs that a worker left behind to Crashed; call it only when no worker and no flow run is left."""
-    states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
-    left = _ask(settings, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}})
-    if not left:
-        return  # without importing Prefect, which takes seconds
-    from prefect.client.orchestration import get_client
-    from prefect.states import Crashed
-
-    with get_client(sync_client=True) as client:
-        for run in left:
-            client.set_flow_run_state(UUID(run["id"]), Crashed(message="its worker was ended"), force=True)
-            say(f"flow run {run['name']} was left behind by its worker and is now Crashed")
 
 
 def _end(name: str, settings: Settings) -> None:
@@ -264,7 +222,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("action", choices=("up", "down", "status"))
     action = parser.parse_args(arguments).action
-    from flows.__main__ import _writable
     from ldsvm.datasets.atomic import alone
     from ldsvm.experiment.load import ConfigError
     from ldsvm.experiment.trial import sentence
@@ -273,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.platform != "linux":
             raise ConfigError(f"the system is {sys.platform}; allowed: linux, where /proc says what runs.")
         settings = _settings()
-        _writable(settings.runs)
+        environment.writable(settings.runs)
         if action == "status":
             return _act(action, settings)
         with alone(settings.file("worker").parent):

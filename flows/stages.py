@@ -1,30 +1,39 @@
-"""The tasks that the flows are made of. They hand over names, paths and digests, never arrays."""
+"""The tasks that the flows are made of. They hand over names, paths and digests, never arrays.
+
+What a task leaves on the disk is named by the content of all that it depends on, so that a later run of any flow finds
+it again (`refresh=true` does not look). Only the tasks that talk to the tracking store are tried again when they fail:
+another process may have locked it. Elsewhere the same work would fail the same way, or is done again by its own means,
+see `ldsvm.experiment.parallel`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prefect import task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.states import Completed
 
-from flows.progress import say, working
+from flows import ROOT
+from flows.progress import News, say, time_left, working
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment import record, track
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.record import percent, run_method, standing, track_data
-from ldsvm.experiment.results import MethodFailed
-from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment.results import MethodFailed, slug
+from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
 from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Worker
-from ldsvm.report.build import note
-from ldsvm.report.publish import FACTS, collect, failures, place, publish
+from ldsvm.report import build, publish, tables
+from ldsvm.report.publish import FACTS, Published, Runs
 
 
 @dataclass
@@ -38,11 +47,23 @@ class _Hands:
 HANDS = _Hands(Worker())  # started when there is something to fit
 
 
+def _passing(_: Any, __: Any, state: Any) -> bool:
+    """Tell Prefect whether what failed may go well in a moment."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, TrackingFailed) and error.transient
+
+
+TRACKING: dict[str, Any] = {
+    "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _passing,
+}  # fmt: skip
+
+
 @task(name="prepare", cache_policy=NO_CACHE)
 def prepare_data(config: Config) -> str:
     """Prepare the arrays of an experiment and return the path of the facts about them."""
-    with working(f"prepare {config.dataset.name}") as news:
-        splits = preparation.prepare(config, lambda done: news(f"split {done} of {config.split.repeats}"))
+    with working(f"prepare {config.dataset.name}", f"{slug(config.name)}-prepare".replace("_", "-")) as news:
+        n = config.split.repeats
+        splits = preparation.prepare(config, lambda done: news(f"split {done} of {n}", (done - 1) / n))
         config.results.mkdir(parents=True, exist_ok=True)
         file = config.results / FACTS
         preparation.save(splits, file)
@@ -61,90 +82,98 @@ def _sizes(splits: Sequence[Prepared]) -> str:
 
 
 @task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
-def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str, parent: str) -> str:
-    """Let one method compete and return the folder of its result; raise MethodFailed when it has none to show."""
-    with working(f"{problem.name} · {name}") as news:
-        standings, where = ["first trials"], [""]
+def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str) -> Any:
+    """Let one method compete on every split; raise MethodFailed when it has no result to show for a fault of its own.
 
-        def on_trials(done: list[Trial], total: int) -> None:
-            good = [t.valid_error for t in done if t.valid_error is not None]
-            best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
-            standings[0] = f"{where[0]}trials {len(done)}/{total}, {best}"
-            news(standings[0])
-
-        def on_split(i: int) -> None:
-            if config.split.repeats > 1:
-                where[0] = f"split {i} of {config.split.repeats}, "
-
-        def on_step(row: dict[str, Any]) -> None:
-            point = f"C={row['C']:g} " if "C" in row else ""
-            news(f"{standings[0]}; {point}iteration {row['iteration']}, validation {percent(row['valid_error'])}")
-
-        folder = place(config, problem, name)
-        splits = preparation.read(Path(facts))
-        outcome = run_method(
-            config, splits, problem, name,
-            folder=folder, parent=parent, on_trials=on_trials, on_step=on_step, on_split=on_split,
-            runner=HANDS.worker, executor=HANDS.cluster.map if HANDS.cluster else None,
-        )  # fmt: skip
+    Splits whose result is there already are left alone; when all are, the state is called Cached.
+    """
+    splits = preparation.read(Path(facts))
+    missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
+    with working(f"{problem.name} · {name}", _key(config, problem, name)) as news:
+        for prepared in missing:
+            telling = _Telling(news, splits.index(prepared), len(splits))
+            record.settle(
+                config, prepared, problem, name, on_trials=telling.trials, on_step=telling.step, runner=HANDS.worker,
+                executor=HANDS.cluster.map if HANDS.cluster else None,
+            )  # fmt: skip
+        outcome = record.outcome(config, splits, problem, name)
+        assert outcome is not None  # every split has a result now
         count = sum(len(result.trials) for result in outcome.results)
         mean = "mean " if len(splits) > 1 else ""
-        end = f"trials {count}, {mean}test error {percent(outcome.error)}" if outcome.judged else ""
-        news(outcome.failure or end)
+        again = "" if missing else "from an earlier run, nothing it depends on has changed: "
+        news(outcome.failure or f"{again}trials {count}, {mean}test error {percent(outcome.error)}")
     if outcome.failure and not outcome.foreseen:
         raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
-    return str(folder)
+    return str(outcome.folder) if missing else Completed(name="Cached", data=str(outcome.folder))
+
+
+class _Telling:
+    """Makes news of what a search and a training report on split number i of n."""
+
+    def __init__(self, news: News, i: int, n: int) -> None:
+        self._news, self._i, self._n = news, i, n
+        self._where = f"split {i + 1} of {n}, " if n > 1 else ""
+        self._standing = f"{self._where}first trials"
+        self._start, self._first = time.monotonic(), 0
+
+    def trials(self, done: list[Trial], total: int) -> None:
+        """Tell how far the search is, its best so far, and how long it will take at this pace."""
+        good = [t.valid_error for t in done if t.valid_error is not None]
+        best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
+        passed, new = time.monotonic() - self._start, len(done) - self._first
+        if passed < 0.01:  # they come from the journal and took no time
+            self._first, new = len(done), 0
+        left = f", {time_left(passed / new * (total - len(done)))}" if new and total > len(done) else ""
+        self._standing = f"{self._where}trials {len(done)}/{total}, {best}{left}"
+        self._news(self._standing, (self._i + len(done) / (total + 1)) / self._n)  # the fit that is judged is one more
+
+    def step(self, row: dict[str, Any]) -> None:
+        """Tell how far one training is."""
+        point = f"C={row['C']:g} " if "C" in row else ""
+        self._news(f"{self._standing}; {point}iteration {row['iteration']}, validation {percent(row['valid_error'])}")
+
+
+@task(name="track data", task_run_name="{problem.name}: track data", **TRACKING)
+def track_problem(config: Config, facts: str, problem: ProblemConfig, run: Run) -> None:
+    """Log what a problem's run is about: data, split, configuration, environment."""
+    track.track_data(run, preparation.read(Path(facts)), problem.name)
+    track.track_circumstances(run, build.settings(config), ROOT)
+
+
+@task(name="track", task_run_name="{problem.name}: track {name}", **TRACKING)
+def track_method(
+    config: Config, facts: str, problem: ProblemConfig, name: str, tracker: Tracker, parent: Run
+) -> str | None:
+    """Log the result of one method, which is on the disk, and return the run; None when there is no result."""
+    splits = preparation.read(Path(facts))
+    outcome = record.outcome(config, splits, problem, name)
+    if outcome is None:
+        return None
+    return track.track_method(tracker, parent, config, splits, problem, outcome).id
 
 
 @task(name="report", cache_policy=NO_CACHE)
-def write_report(config: Config, facts: str, runs: dict[str, str]) -> str:
-    """Write tables, figures and the page, attach them to the problems' runs, and return the page's path."""
+def write_report(config: Config, facts: str) -> Published:
+    """Write tables, figures and the page, and show the tables on Prefect's pages too."""
     with working("report") as news:
-        page = publish(config, preparation.read(Path(facts)), runs)
-        news(str(page))
-    return str(page)
-
-
-def compare(config: Config, facts: str, names: Sequence[str]) -> str:
-    """Let the methods called `names` compete on every problem, write the report and return its path.
-
-    A method that fails does not stop the others; MethodFailed is raised at the end, when the report is there.
-    """
-    if not names:
-        raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
-    with HANDS.worker, _cluster(config) as HANDS.cluster:
-        runs = _contest(config, facts, names)
-    page = write_report(config, facts, runs)
-    if failed := failures(config):
-        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
-    return page
-
-
-def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:
-    """Return what runs trials in parallel, None where one at a time is asked for."""
-    search = config.search
-    if search.workers == 1 and search.ray_address is None:
-        return nullcontext()
-    return Cluster(search.workers, search.ray_address, config.n_jobs, config.limits.fit_s)
-
-
-def _contest(config: Config, facts: str, names: Sequence[str]) -> dict[str, str]:
-    """Run every method on every problem; return the tracking run of each problem."""
-    tracker = Tracker(config.paths.runs, config.name)
-    if swept := tracker.sweep():
-        say(f"{swept} runs of a process that died are now marked KILLED")
-    runs = {}
-    splits = preparation.read(Path(facts))
+        published = publish.publish(config, preparation.read(Path(facts)))
+        news(str(published.page))
     for problem in config.problems:
-        with tracker.run(problem.name, kind="problem") as run:
-            track_data(run, splits, problem.name)
-            for name in names:
-                state = compare_method(config, facts, problem, name, run.id, return_state=True)
-                outcome = state.result(raise_on_failure=False)
-                if isinstance(outcome, BaseException) and not isinstance(outcome, MethodFailed):
-                    raise outcome
-            found = [outcome for outcome in collect(config, problem) if outcome.method in names]
-            run.describe(name=f"{problem.name} · {standing(found)}", note=note(problem, found))
-            run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure and not o.foreseen) or None
-            runs[problem.name] = run.id
-    return runs
+        if found := publish.collect(config, problem):
+            header, rows = tables.main(found)
+            table = [dict(zip(header, row, strict=True)) for row in rows]
+            create_table_artifact(table, f"{_key(config, problem)}-results", f"{problem.name}, test set")
+            create_markdown_artifact(build.note(problem, found), f"{_key(config, problem)}-report")
+    return published
+
+
+@task(name="track report", **TRACKING)
+def track_report(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
+    """Hang the report's files on the runs that they show."""
+    publish.attach(config, published, runs)
+
+
+def _key(config: Config, problem: ProblemConfig, name: str = "") -> str:
+    """Return what Prefect calls something shown on its pages: lower case and dashes."""
+    words = "-".join(slug(word) for word in (config.name, problem.name, name) if word)
+    return "-".join("".join(c if c.isascii() else "-" for c in words).replace("_", "-").split("-"))

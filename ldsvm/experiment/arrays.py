@@ -39,7 +39,8 @@ def load(folder: Path, name: str) -> Any:
 def write(folder: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` write files into a new folder, and put it in its place only when all are there.
 
-    To be called by one process at a time. Raises DataError with one sentence when the disk refuses.
+    What lies there already is replaced; whoever has mapped its files keeps them. To be called by one process at a time.
+    Raises DataError with one sentence when the disk refuses.
     """
     for left in folder.parent.glob(f".*{TEMPORARY}"):  # by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
@@ -48,6 +49,7 @@ def write(folder: Path, fill: Callable[[Path], None]) -> None:
         temporary.mkdir(parents=True)
         fill(temporary)
         (temporary / SUMS).write_text(json.dumps(_sums(temporary), indent=1), encoding="utf-8")
+        _discard(folder)
         os.rename(temporary, folder)
     except OSError as error:
         raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
@@ -64,8 +66,10 @@ def intact(folder: Path) -> bool:
         return False
 
 
-def discard(folder: Path) -> None:
+def _discard(folder: Path) -> None:
     """Remove a prepared folder, or whatever lies in its place; raise DataError when the disk refuses."""
+    if not os.path.lexists(folder):
+        return
     try:
         if folder.is_symlink() or not folder.is_dir():
             folder.unlink()

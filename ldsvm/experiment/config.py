@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_v
 from ldsvm.baselines import lookup, shared
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
+from ldsvm.experiment.spaces import Range, Scalar, StrategyConfig, Values
 
-Scalar = bool | int | float | str | None
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
 Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
@@ -152,20 +152,27 @@ class SearchConfig(Frozen):
 
 
 class LimitsConfig(Frozen):
-    """What one fit may take. fit_s: seconds; points of a search that are fitted together have as many times that."""
+    """What one fit, and one task, may take.
+
+    fit_s: seconds of a fit; points of a search that are fitted together have as many times that. task_s: seconds of
+    all that one method does on one problem.
+    """
 
     fit_s: float = Field(gt=0)
+    task_s: float = Field(gt=0)
 
 
 class MethodConfig(Frozen):
     """One method: the estimator's registry name, its fixed parameters, and the values to try.
 
-    search: "default" is the registry's space, less what `params` fix.
+    search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
+    strategy: None fits every point of the grid.
     """
 
     estimator: str
     params: dict[str, Scalar] = {}
-    search: dict[str, Annotated[list[Scalar], Field(min_length=1)]] | Literal["default"] = {}
+    search: dict[str, Values] | Literal["default"] = {}
+    strategy: StrategyConfig | None = None
 
     @field_validator("estimator")
     @classmethod
@@ -176,12 +183,24 @@ class MethodConfig(Frozen):
             raise ValueError(error.args[0]) from None
         return value
 
+    @model_validator(mode="after")
+    def _ranges_are_drawn_from(self) -> MethodConfig:
+        ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
+        if ranges and (self.strategy is None or self.strategy.n_candidates is None):
+            raise ValueError(f"allowed: a range, as {ranges[0]} has, only together with strategy.n_candidates")
+        return self
+
     @property
-    def space(self) -> dict[str, list[Scalar]]:
+    def space(self) -> dict[str, list[Scalar] | Range]:
         """The values to try, by parameter."""
         if self.search != "default":
             return dict(self.search)
         return {k: list(v) for k, v in lookup(self.estimator).space.items() if k not in self.params}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every parameter of the estimator by name, as it is without a search."""
+        return {**lookup(self.estimator).make().get_params(), **self.params}
 
     def make(self, point: dict[str, Any], *, seed: int, n_jobs: int) -> Any:
         """Return the unfitted estimator at one point; it gets `random_state` and `n_jobs` where it has them."""
@@ -190,7 +209,10 @@ class MethodConfig(Frozen):
 
 
 class Config(Frozen):
-    """A whole experiment file, merged over `conf/base.yaml`."""
+    """A whole experiment file, merged over `conf/base.yaml`.
+
+    refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
     title: str
@@ -203,6 +225,7 @@ class Config(Frozen):
     judge: JudgeConfig
     limits: LimitsConfig
     search: SearchConfig = SearchConfig()
+    refresh: bool = False
     methods: dict[Name, MethodConfig] = Field(min_length=1)
     features: tuple[Step, ...] = ()
     published: tuple[PublishedConfig, ...] = ()
@@ -226,5 +249,6 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        digest = hashlib.sha256(self.model_dump_json(exclude={"paths", "published", "search"}).encode()).hexdigest()[:8]
+        decides = self.model_dump_json(exclude={"paths", "published", "search", "refresh"})
+        digest = hashlib.sha256(decides.encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -35,6 +35,7 @@ class Judged:
     best_iter: int | None = None
     map: str | None = None
     n_latent: int | None = None
+    peak_mib: float | None = None
     model: Any = None
     latent: Any = None
 
@@ -97,25 +98,25 @@ def compete(
     set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
     `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
     """
-    method, seed = config.methods[name], prepared.seed
+    method, seed, started = config.methods[name], prepared.seed, time.time()
     match = Match(prepared, problem.labels, config.limits.fit_s, runner)
     trials = _search(config, match, method, on_trials, on_step, executor)
     # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
     seconds, number = sum(trial.seconds for trial in trials), seed - config.seed
-    result = Result(problem.name, name, method.estimator, trials, number, prepared.digest, search_s=seconds)
+    result = Result(problem.name, name, method.estimator, trials, number, prepared.digest, started, search_s=seconds)
     try:
         point = best(trials).params
         job = Job(method, (point,), (0,), seed, config.n_jobs)
         judged = match.judge(job, config.judge.repeats, on_step)
     except Exception as error:
-        return replace(result, failure=sentence(error)), None
+        return replace(result, seconds=time.time() - started, failure=sentence(error)), None
     done = replace(
         result,
         params={**method.params, **point},
         train_alone_s=match.train_alone(job) if config.n_jobs > 1 else judged.train_s,
         **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
     )
-    return done, judged
+    return replace(done, seconds=time.time() - started), judged
 
 
 def _search(
@@ -128,7 +129,7 @@ def _search(
         seed=match.prepared.seed,
         n_jobs=config.n_jobs,
         on_trials=on_trials,
-        journal=Journal(config.journal, config.limits.fit_s),
+        journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
         place=f"{match.prepared.digest} {match.labels}",
     )
     if executor is not None:

@@ -41,9 +41,10 @@ class Journal:
     """Trials by their key, kept in memory and, with a path, in a file that is only ever appended to.
 
     path: the file, made when the first trial is added; None keeps nothing beyond this object. fit_s: seconds that one
-    fit may take now, None without a limit. Several processes may append to one file of a local disk at once; each
-    sees what was there when it opened the file, and what it added itself. (A network file system must offer O_APPEND
-    that is safe between machines, which NFS does not: there let one machine alone hold the journal.)
+    fit may take now, None without a limit. believe: False leaves out what the file holds, and still adds to it. Several
+    processes may append to one file of a local disk at once; each sees what was there when it opened the file, and what
+    it added itself. (A network file system must offer O_APPEND that is safe between machines, which NFS does not: there
+    let one machine alone hold the journal.)
 
     A line is believed when its trial succeeded, or failed by an error that the same fit would raise again; one that
     was stopped by the clock is believed only while fit_s is what it was then. Every other failure, such as too little
@@ -60,10 +61,11 @@ class Journal:
     (0.30000000000000004, None)
     """
 
-    def __init__(self, path: Path | None, fit_s: float | None = None) -> None:
+    def __init__(self, path: Path | None, fit_s: float | None = None, *, believe: bool = True) -> None:
         self._path, self._fit_s = path, fit_s
         self._lines: dict[str, _Line] = {}
-        self._read()
+        if believe:
+            self._read()
 
     def find(self, key: str) -> Trial | None:
         """Return the trial of that key if there is one to be believed."""
@@ -130,8 +132,8 @@ def key(job: Job, order: int, place: str = "") -> str:
     """Return the digest of everything that decides the trial of one point of a job, the point at `order` of the grid.
 
     place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
-    point lies, nor whether the file fixes a value or searches it; the versions of this library and of scikit-learn
-    are.
+    point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; the versions of
+    this library and of scikit-learn are.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def key(job: Job, order: int, place: str = "") -> str:
     (True, False)
     """
     method, point = job.method, dict(zip(job.orders, job.points, strict=True))[order]
-    facts = [LAYOUT, _versions(), method.estimator, {**method.params, **point}, job.seed, place]
+    facts = [LAYOUT, _versions(), method.estimator, {**method.params, **point, **job.limits}, job.seed, place]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 

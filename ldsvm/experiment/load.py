@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.baselines import lookup
 from ldsvm.datasets.catalog import catalogue
-from ldsvm.datasets.words import unknown
+from ldsvm.datasets.words import one_of, unknown
 from ldsvm.experiment.config import Config, MethodConfig, Paths
 from ldsvm.experiment.results import slug
+from ldsvm.experiment.spaces import Range
+from ldsvm.experiment.trial import ROWS
 
 
 class ConfigError(ValueError):
@@ -175,10 +178,15 @@ def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
     """Return the keys that are allowed at one place of the tree, by walking the models along the path."""
     for part in parents:
         if part in model.model_fields:
-            inner = model.model_fields[str(part)].annotation
-            models = [t for t in (inner, *getattr(inner, "__args__", ())) if isinstance(t, type)]
-            model = next((t for t in models if issubclass(t, BaseModel)), model)
+            model = next(iter(_models(model.model_fields[str(part)].annotation)), model)
     return list(model.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models inside a type such as dict[str, Model] | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]
 
 
 def _check_names(config: Config, path: str | Path) -> None:
@@ -205,14 +213,36 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     for key in method.search if method.search != "default" else ():
         if key in method.params:
             raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
-    points: list[dict[str, Any]] = [{}, *({k: v} for k, values in method.space.items() for v in values)]
-    for point in points:
+    for point in [{}, *_extremes(method), *_check_strategy(method, where, config)]:
         try:
             for part in _parts(method.make(point, seed=config.seed, n_jobs=config.n_jobs)):
                 if hasattr(part, "_parameter_constraints"):
                     part._validate_params()  # scikit-learn's own check, the one that `fit` runs first
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from None
+
+
+def _extremes(method: MethodConfig) -> list[dict[str, Any]]:
+    """Return one point for each value to try of each parameter, the ends stand for a range."""
+    values = {name: tried.ends if isinstance(tried, Range) else tried for name, tried in method.space.items()}
+    return [{name: value} for name, those in values.items() for value in those]
+
+
+def _check_strategy(method: MethodConfig, where: str, config: Config) -> list[dict[str, Any]]:
+    """Refuse a resource that is none, or of which a whole fit has no more; return the poorest point to check."""
+    strategy = method.strategy
+    if strategy is None or strategy.resource is None or strategy.min_resources is None:
+        return []
+    name, least, rows = strategy.resource, strategy.min_resources, config.split.train
+    most = {ROWS: rows if isinstance(rows, int) else math.inf}  # what a share comes to, only the data tell
+    most |= {k: n for k, n in method.settings.items() if type(n) is int and n > 1 and k not in method.space}
+    if name not in most:
+        raise ConfigError(f'{where}.strategy.resource has value "{name}"; {one_of(name, most)}')
+    if least >= most[name]:
+        raise ConfigError(
+            f"{where}.strategy.min_resources has value {least}; allowed: below {most[name]}, the {name} of a whole fit."
+        )
+    return [] if name == ROWS else [{name: least}]
 
 
 def _parts(estimator: Any) -> list[Any]:

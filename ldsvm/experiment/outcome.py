@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from ldsvm.experiment import results
 from ldsvm.experiment.judge import Score
 from ldsvm.experiment.results import Result
+
+LIMIT = re.compile(r"((?:all|\d+ of) \d+ trials failed, the first: )?(not run:|stopped: (time|memory) limit)")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of one method on one problem, one for each split in order; `folder` holds one folder for each.
+    """The results of one method on one problem, one for each split in order.
 
-    Errors are fractions and means over the splits that succeeded; times and sizes are medians.
+    folder: of the first split's result, which figures show and whose model is kept. Errors are fractions and means
+    over the splits that succeeded; times and sizes are medians.
     """
 
     folder: Path
@@ -26,7 +28,7 @@ class Outcome:
 
     @property
     def first(self) -> Result:
-        """The first split: what figures show and which model is kept."""
+        """The result of the first split."""
         return self.results[0]
 
     @property
@@ -46,7 +48,8 @@ class Outcome:
     @property
     def verdict(self) -> str:
         """One word or two where there is no result."""
-        return str(self.failure).partition(":")[0] if self.foreseen else "failed"
+        limit = LIMIT.match(self.failure or "")
+        return limit[2].partition(":")[0] if limit else "failed"
 
     @property
     def scores(self) -> list[Score]:
@@ -107,6 +110,12 @@ class Outcome:
         return median(score.predict_all_us for score in self.scores)
 
     @property
+    def peak_mib(self) -> float | None:
+        """Median of the memory that the fit took, None where nothing told."""
+        found = [r.peak_mib for r in self.results if r.peak_mib is not None]
+        return median(found) if found else None
+
+    @property
     def parameter_bytes(self) -> float:
         """Median size of what a prediction needs."""
         return median(score.parameter_bytes for score in self.scores)
@@ -126,7 +135,7 @@ class Outcome:
     @property
     def foreseen(self) -> bool:
         """Whether it failed by a limit that was set, of time or of memory, and not by a fault."""
-        return self.failure is not None and self.failure.startswith(("not run:", "stopped: time"))
+        return self.failure is not None and LIMIT.match(self.failure) is not None
 
     @property
     def params(self) -> dict[str, Any]:
@@ -147,28 +156,19 @@ def _either(values: list[Any]) -> str:
     return " or ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in ordered)
 
 
-def split_folder(folder: Path, split: int) -> Path:
-    """Return where the result of one split lies within a method's folder."""
-    return folder / f"split-{split}"
+def label(outcome: Outcome) -> str:
+    """Return the method's name with its kind of map and its sizes, such as "ours rbf M=200 L=9"."""
+    first = outcome.first
+    size = [f"M={outcome.n_basis:g}"] if outcome.n_basis else []
+    width = [f"L={first.n_latent}"] if first.n_latent else []
+    return " ".join([outcome.method, *([first.map] if first.map else []), *size, *width])
 
 
-def read(folder: Path, digests: Sequence[str]) -> Outcome | None:
-    """Return the outcome in a method's folder; None unless every split has a result, and of just these data.
+def percent(fraction: float) -> str:
+    """Return a fraction as people read it: 0.0243 is "2.4 %"."""
+    return f"{100 * fraction:.1f} %"
 
-    digests: of the prepared data, split by split. A file that cannot be read is reported by a `UserWarning`.
-    """
-    found = []
-    for i, digest in enumerate(digests):
-        place = split_folder(folder, i)
-        if not (place / results.FILE).is_file():
-            return None
-        try:
-            result = results.read(place)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            name = place / results.FILE
-            warnings.warn(f"{name} is left out: it cannot be read ({error}); run it again.", UserWarning, stacklevel=2)
-            return None
-        if result.data != digest:  # the data have changed since
-            return None
-        found.append(result)
-    return Outcome(folder, tuple(found))
+
+def standing(found: Sequence[Outcome]) -> str:
+    """Return every method's test error in one line, such as "ours 2.4 %, NN 1.3 %"."""
+    return ", ".join(f"{o.method} {percent(o.error) if o.judged else o.verdict}" for o in found)

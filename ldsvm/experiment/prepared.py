@@ -155,12 +155,12 @@ def _one(config: Config, source: _Source, seed: int) -> Prepared:
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
     folder = config.paths.cache / f"{slug(data.name)}-{digest}"
-    if not arrays.intact(folder):
+    if config.refresh or not arrays.intact(folder):
         with _alone(folder.parent):  # another process may be at it, or have finished meanwhile
-            if os.path.lexists(folder) and not arrays.intact(folder):
+            intact = arrays.intact(folder)
+            if os.path.lexists(folder) and not intact:
                 warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
-                arrays.discard(folder)
-            if not folder.exists():
+            if config.refresh or not intact:
                 arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     about = {name: getattr(data, name) for name in ("name", "source", "licence", "citation", "sha256")}

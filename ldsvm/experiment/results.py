@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,10 +29,11 @@ class MethodFailed(RuntimeError):
 class Result:
     """One row of the report: the winner of a search, judged on the test set, or the reason why there is none.
 
-    split: the number of the split, from 0; data: digest of its prepared data. params: the estimator's parameters that
-    the file fixed or searched.
+    split: the number of the split, from 0; data: digest of its prepared data. started: when, in seconds since 1970;
+    seconds: how long all of it took. params: the estimator's parameters that the file fixed or searched.
     valid_error: fraction, of the judged model. train_s: seconds of the fit of exactly that model, train_alone_s:
-    of the same on one thread, None where its time ran out; search_s: seconds of all trials together. history: its
+    of the same on one thread, None where its time ran out; search_s: seconds of all trials together. peak_mib: memory
+    that the fit took at its peak beyond what its process had before, in MiB, None where nothing tells. history: its
     training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
     our map, None for others. failure: one sentence or None.
     """
@@ -41,11 +44,14 @@ class Result:
     trials: list[Trial]
     split: int = 0
     data: str = ""
+    started: float = 0.0
+    seconds: float = 0.0
     params: dict[str, Any] = field(default_factory=dict)
     valid_error: float | None = None
     train_s: float | None = None
     train_alone_s: float | None = None
     search_s: float | None = None
+    peak_mib: float | None = None
     score: Score | None = None
     stop_reason: str | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -64,8 +70,9 @@ def write(result: Result, folder: Path, more: Callable[[Path], None] = lambda fo
         text = json.dumps(asdict(result), indent=1, default=plain)
         (temporary / FILE).write_text(text, encoding="utf-8")
         more(temporary)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(temporary, folder)
+        for file in temporary.iterdir():
+            _to_disk(file)  # else a power failure may leave a name without its content
+        _replace(folder, temporary)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
@@ -77,6 +84,37 @@ def read(folder: Path) -> Result:
     trials = [Trial(**trial) for trial in facts.pop("trials")]
     score = facts.pop("score")
     return Result(**facts, trials=trials, score=Score(**score) if score else None)
+
+
+def find(folder: Path) -> Result | None:
+    """Return the result in a folder, None when there is none; one that cannot be read is told by a UserWarning."""
+    if not (folder / FILE).is_file():
+        return None
+    try:
+        return read(folder)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        text = f"{folder / FILE} is left out: it cannot be read ({error}); run it again."
+        warnings.warn(text, UserWarning, stacklevel=2)
+        return None
+
+
+def _replace(folder: Path, new: Path) -> None:
+    for attempt in range(5):
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            os.rename(new, folder)
+            return
+        except OSError as error:  # another process has put the same result there meanwhile
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == 4:
+                raise
+
+
+def _to_disk(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def slug(name: str) -> str:

@@ -1,16 +1,18 @@
-"""From a grid in a file to its best point, through an executor that works like `map`."""
+"""From a method's space in a file to its best point, through an executor that works like `map`."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ldsvm.baselines import lookup
 from ldsvm.experiment.config import MethodConfig
+from ldsvm.experiment.halving import Ask, Halving, rank
 from ldsvm.experiment.journal import Journal, key
-from ldsvm.experiment.trial import Job, Trial
+from ldsvm.experiment.spaces import Point, draw, grid
+from ldsvm.experiment.trial import ROWS, Job, Trial
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
 
@@ -18,23 +20,31 @@ OnTrials = Callable[[list[Trial], int], None]
 
 
 class SearchFailed(RuntimeError):
-    """No point of the grid could be fitted; the message is one sentence."""
+    """No point could be fitted; the message is one sentence."""
 
 
-def grid(method: MethodConfig) -> list[dict[str, Any]]:
-    """Return every combination of the values to try; one empty point when nothing is searched."""
-    return [dict(zip(method.space, values, strict=True)) for values in itertools.product(*method.space.values())]
+def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving:
+    """Return what will be asked of a search: the grid or random points of it, at once or by halving."""
+    strategy = method.strategy
+    count, resource = (None, None) if strategy is None else (strategy.n_candidates, strategy.resource)
+    points = grid(method.space) if count is None else draw(method.space, count, seed)
+    if resource == ROWS:
+        return Halving(points, strategy, math.inf if rows is None else rows)
+    return Halving(points, strategy, math.inf if resource is None else method.settings[resource])
 
 
-def jobs(method: MethodConfig, *, seed: int, n_jobs: int) -> list[Job]:
-    """Group the grid into jobs: points that differ only in C go together where the method can share their work."""
-    points = list(enumerate(grid(method)))
-    groups: dict[Any, list[tuple[int, dict[str, Any]]]] = {}
-    for order, point in points:
-        shared = lookup(method.estimator).iterative and "C" in point
-        key = tuple((k, v) for k, v in point.items() if k != "C") if shared else order
+def jobs(method: MethodConfig, asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
+    """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
+    shared = lookup(method.estimator).iterative
+    groups: dict[Any, list[tuple[int, Point]]] = {}
+    for order, point, _ in asked:
+        key = tuple((k, v) for k, v in point.items() if k != "C") if shared and "C" in point else order
         groups.setdefault(key, []).append((order, point))
-    return [Job(method, tuple(p for _, p in g), tuple(o for o, _ in g), seed, n_jobs) for g in groups.values()]
+    found = []
+    for group in groups.values():
+        orders, points = zip(*group, strict=True)
+        found.append(Job(method, points, orders, seed, n_jobs, asked[0][2]))  # a rung's points have the same resource
+    return found
 
 
 def run_search(
@@ -47,28 +57,43 @@ def run_search(
     on_trials: OnTrials = lambda done, total: None,
     journal: Journal | None = None,
     place: str = "",
+    rows: int | None = None,
 ) -> list[Trial]:
-    """Fit every point of the grid and return the trials in grid order, the same for any executor and journal.
+    """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
-    run: fits the points of one job and never raises, see `trial.run_job`. executor: `map` runs the jobs here, one after
-    the other; anything that calls a function on each job and yields the results in any order will do. on_trials:
-    called with the trials so far and the grid's size, first for those of the journal, then after each job. journal:
-    gives the trials of an earlier search and gets every new one as soon as its job is done; place: names the data and
-    their labelling in it.
+    They are the same for any executor and journal. run: fits the points of one job and never raises, see
+    `trial.run_job`. executor: `map` runs the jobs here, one after the other; anything that calls a function on each
+    job and yields the results in any order will do; it gets one rung at a time. on_trials: called with the trials so
+    far and how many are planned, first for those of the journal, then after each job. journal: gives the trials of an
+    earlier search and gets every new one as soon as its job is done; place: names the data and their labelling in it.
+    rows: of the training set; a rung with as many is the last one.
     """
     journal = Journal(None) if journal is None else journal
-    work = jobs(method, seed=seed, n_jobs=n_jobs)
-    total = sum(len(job.points) for job in work)
-    done, missing = _known(work, journal, place)
-    if done:
-        on_trials(done, total)
-    keys = {order: key(job, order, place) for job in missing for order in job.orders}
+    halving = plan(method, seed=seed, rows=rows)
+    done: list[Trial] = []
+    while asked := halving.ask():
+        rung: list[Trial] = []
+        for trials in _finished(jobs(method, asked, seed=seed, n_jobs=n_jobs), run, executor, journal, place):
+            rung += trials
+            on_trials([*done, *rung], halving.total)
+        done += sorted(rung, key=lambda trial: trial.order)
+        halving.tell(rung)
+    return done
+
+
+def _finished(
+    work: list[Job], run: Callable[[Job], list[Trial]], executor: Executor, journal: Journal, place: str
+) -> Iterator[list[Trial]]:
+    """Yield the trials of the journal, then those of each job once the journal has them."""
+    known, missing = _known(work, journal, place)
+    if known:
+        yield known
+    jobs = {order: job for job in missing for order in job.orders}
     for trials in executor(run, missing):
+        trials = [replace(trial, resource=jobs[trial.order].resource) for trial in trials]
         for trial in trials:
-            journal.add(keys[trial.order], trial)
-        done.extend(trials)
-        on_trials(done, total)
-    return sorted(done, key=lambda trial: trial.order)
+            journal.add(key(jobs[trial.order], trial.order, place), trial)
+        yield trials
 
 
 def _known(work: Sequence[Job], journal: Journal, place: str) -> tuple[list[Trial], list[Job]]:
@@ -91,24 +116,22 @@ def _known(work: Sequence[Job], journal: Journal, place: str) -> tuple[list[Tria
 
 
 def _found(job: Job, journal: Journal, place: str) -> dict[int, Trial]:
-    """Return the trials of a job that the journal holds by their order, with point and order as this grid has them."""
+    """Return a job's trials that the journal holds by their order, with point, order and resource as they are here."""
     trials = {order: journal.find(key(job, order, place)) for order in job.orders}
     points = dict(zip(job.orders, job.points, strict=True))
-    return {o: replace(t, params=dict(points[o]), order=o) for o, t in trials.items() if t is not None}
+    found = {order: trial for order, trial in trials.items() if trial is not None}
+    return {o: replace(t, params=dict(points[o]), order=o, resource=job.resource) for o, t in found.items()}
 
 
 def best(trials: Sequence[Trial]) -> Trial:
-    """Return the trial with the smallest validation error; ties: fewer basis functions, smaller C, earlier in the grid.
+    """Return the trial with the smallest validation error of those that had everything; ties: see `halving.rank`.
 
-    Raises SearchFailed with the first reason when every trial failed.
+    Raises SearchFailed with the first reason when every such trial failed, or there was none for failures before.
     """
-    good = [trial for trial in trials if trial.valid_error is not None]
-    if not good:
-        count = f"all {len(trials)} trials failed, the first: " if len(trials) > 1 else ""
-        raise SearchFailed(f"{count}{trials[0].failure}")
-    return min(good, key=lambda t: (t.valid_error, t.n_basis or 0, _penalty(t.params), t.order))
-
-
-def _penalty(point: dict[str, Any]) -> float:
-    """Return C, of the classifier itself or of a step of it."""
-    return next((value for key, value in point.items() if key.split("__")[-1] == "C"), 0.0)
+    good = [trial for trial in trials if trial.valid_error is not None and trial.resource is None]
+    if good:
+        return min(good, key=rank)
+    reasons = [trial.failure for trial in trials if trial.failure is not None]
+    share = "all" if len(reasons) == len(trials) else f"{len(reasons)} of"
+    count = f"{share} {len(trials)} trials failed, the first: " if len(trials) > 1 else ""
+    raise SearchFailed(f"{count}{reasons[0]}")

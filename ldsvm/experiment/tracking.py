@@ -5,70 +5,86 @@ from __future__ import annotations
 import json
 import math
 import os
-import socket
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from ldsvm.datasets.atomic import alone
+from ldsvm.experiment import owner
+from ldsvm.experiment.pages import KIND, PIPELINE, view
+from ldsvm.experiment.pages import link as link
+from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
+from ldsvm.experiment.store import TrackingFailed as TrackingFailed
+from ldsvm.experiment.store import store_uri as store_uri
 from ldsvm.experiment.storing import dumps, trusted
 
-HOST, PID = "ldsvm.host", "ldsvm.pid"
-STEP_METRICS = ("nested", "penalised", "distance", "mu", "train_error", "valid_error")
+FAILURE = "ldsvm.failure"
+STEP_METRICS = (
+    "nested", "penalised", "distance", "mu", "train_error", "valid_error", "seconds_z", "seconds_g", "seconds_f",
+)  # fmt: skip
+BATCH = 1000  # MLflow refuses more metrics at once
 
-
-def store_uri(runs: Path) -> str:
-    """Return the absolute address of the store in the folder `runs`."""
-    return f"sqlite:///{runs.resolve() / 'mlflow.db'}"
+Params = Mapping[str, Any]
+Metrics = Mapping[str, float | None]
+History = Sequence[Mapping[str, Any]]
 
 
 class Run:
-    """A handle on one run of the store: what it was given, what came out."""
+    """A handle on one run of the store: what it was given, what came out. Methods raise TrackingFailed."""
 
-    def __init__(self, client: Any, run_id: str, experiment_id: str) -> None:
+    def __init__(self, client: Guarded, run_id: str, experiment_id: str) -> None:
         self.client, self.id, self.experiment_id = client, run_id, experiment_id
         self.failure: str | None = None
 
-    def log(self, params: Mapping[str, Any], metrics: Mapping[str, float | None]) -> None:
-        """Write parameters and final values in one batch; values that are None or not finite are left out."""
+    def log(self, params: Params, metrics: Metrics, history: History = (), *, when: float | None = None) -> None:
+        """Write parameters, final values and one point per training iteration and known quantity, in few calls.
+
+        Values that are None or not finite are left out. when: seconds since 1970, now by default.
+        """
         from mlflow.entities import Metric, Param
 
-        now = int(time.time() * 1000)
-        kept = {k: float(v) for k, v in metrics.items() if v is not None and math.isfinite(v)}
-        self.client.log_batch(
-            self.id,
-            metrics=[Metric(k, v, now, 0) for k, v in kept.items()],
-            params=[Param(k, str(v)) for k, v in params.items()],
-        )
+        at = _milliseconds(time.time() if when is None else when)
+        points = [Metric(key, value, at, 0) for key, value in _known(metrics)]
+        for row in reversed(history):  # MLflow looks for the last step: it is quicker when that comes first
+            known = _known({key: row.get(key) for key in STEP_METRICS})
+            points += [Metric(f"iteration/{key}", value, at, int(row["iteration"])) for key, value in known]
+        wanted = [Param(key, str(value)) for key, value in params.items()]
+        self.client.log_batch(self.id, metrics=points[:BATCH], params=wanted)
+        for start in range(BATCH, len(points), BATCH):
+            self.client.log_batch(self.id, metrics=points[start : start + BATCH])
 
-    def history(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def history(self, rows: History) -> None:
         """Write one point per training iteration for each known quantity."""
-        from mlflow.entities import Metric
+        self.log({}, {}, rows)
 
-        now = int(time.time() * 1000)
-        points = [
-            Metric(f"iteration_{key}", float(row[key]), now, int(row["iteration"]))
-            for row in rows
-            for key in STEP_METRICS
-            if row.get(key) is not None and math.isfinite(row[key])
-        ]
-        for start in range(0, len(points), 1000):  # MLflow refuses larger batches
-            self.client.log_batch(self.id, metrics=points[start : start + 1000])
+    def tag(self, key: str, value: str) -> None:
+        """Set a tag, which the pages show and filter by."""
+        self.client.set_tag(self.id, key, value)
 
     def describe(self, *, name: str | None = None, note: str | None = None) -> None:
         """Set the run's name and the Markdown text that its page shows."""
         for key, value in (("mlflow.runName", name), ("mlflow.note.content", note)):
             if value is not None:
-                self.client.set_tag(self.id, key, value)
+                self.tag(key, value)
 
     def files(self, paths: Sequence[Path], folder: str | None = None) -> None:
         """Attach files as artifacts, in a folder of the run's artifacts or at their top."""
         for path in paths:
             self.client.log_artifact(self.id, str(path), folder)
+
+    def text(self, name: str, text: str) -> None:
+        """Attach a text as the file `name`, such as "configuration.yaml"."""
+        self.client.log_text(self.id, text, name)
+
+    def table(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Attach a table that the run's page shows as one. name: of its file, such as "confusion.json"."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # MLflow's way with pandas is deprecated
+            self.client.log_table(self.id, dict(columns), name)
 
     def dataset(self, name: str, digest: str, source: str, profile: Mapping[str, Any]) -> None:
         """Record which data the run used. profile: the summary that the dataset's page shows."""
@@ -87,7 +103,7 @@ class Run:
         from mlflow.models import infer_signature
 
         signature = infer_signature(X, fitted.predict(X))
-        with mlflow.start_run(run_id=self.id):
+        with self.client.file.guard(), mlflow.start_run(run_id=self.id):
             info = mlflow.sklearn.log_model(
                 fitted,
                 name="model",
@@ -102,89 +118,130 @@ class Run:
 
 
 class Tracker:
-    """The store of one project and one experiment in it. Make the first one before anything runs in parallel."""
+    """The store of one project and one experiment in it. Make the first one before anything runs in parallel.
 
-    def __init__(self, runs: Path, experiment: str) -> None:
-        self.runs, self.experiment = runs, experiment
+    pipeline: what its runs have in common, a tag on each; letters, digits and dashes. `link` can show these alone.
+    """
+
+    def __init__(self, runs: Path, experiment: str, pipeline: str | None = None) -> None:
+        self.runs, self.experiment, self.pipeline = runs, experiment, pipeline
 
     @cached_property
-    def client(self) -> Any:
-        """The MLflow client; the first access creates the store."""
+    def client(self) -> Guarded:
+        """The MLflow client; the first access creates the store. Raises TrackingFailed when that cannot be used."""
         # Without these MLflow reports usage to its makers, prints the creation of tables, and animates artifacts.
         os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        file = StoreFile(self.runs)
+        with file.guard():
+            file.check()
+            with alone(self.runs):  # two processes that create the tables at once break the store
+                client = self._connect(file)
+        file.remember()
+        return Guarded(client, file)
+
+    def _connect(self, file: StoreFile) -> Any:
+        file.prepare()
         import mlflow
 
-        self.runs.mkdir(parents=True, exist_ok=True)
+        commit_quickly()
         mlflow.set_tracking_uri(store_uri(self.runs))
-        client = mlflow.MlflowClient()
-        with alone(self.runs):  # two processes that create the tables at once break the store
-            client.search_experiments(max_results=1)
+        try:
+            client = mlflow.MlflowClient()
+            client.search_experiments(max_results=1)  # makes the tables
+        except mlflow.MlflowException as error:
+            if "schema" not in str(error):
+                raise
+            raise file.foreign() from None
         return client
 
     @cached_property
     def experiment_id(self) -> str:
         """Identifier of the experiment, created on first use with its artifacts beside the store."""
-        found = self.client.get_experiment_by_name(self.experiment)
-        if found is not None:
-            return str(found.experiment_id)
         place = (self.runs.resolve() / "artifacts" / self.experiment).as_uri()
-        return str(self.client.create_experiment(self.experiment, artifact_location=place))
+        views = dict([view(None), view(self.pipeline)])
+        found = self.client.get_experiment_by_name(self.experiment)
+        if found is None:
+            return str(self.client.create_experiment(self.experiment, artifact_location=place, tags=views))
+        for key in [key for key in views if found.tags.get(key) != views[key]]:
+            self.client.set_experiment_tag(found.experiment_id, key, views[key])
+        return str(found.experiment_id)
 
     def get(self, run_id: str) -> Run:
         """Return the handle of an existing run."""
         return Run(self.client, run_id, self.experiment_id)
 
+    def knows(self, run_id: str) -> bool:
+        """Return whether the store has this run and nobody deleted it."""
+        import mlflow
+
+        try:
+            return bool(self.client.get_run(run_id).info.lifecycle_stage == "active")
+        except mlflow.MlflowException:
+            return False
+
     @contextmanager
-    def run(self, name: str, *, kind: str, parent: str | None = None) -> Iterator[Run]:
+    def run(self, name: str, *, kind: str, parent: str | None = None, started: float | None = None) -> Iterator[Run]:
         """Open a run and close it: FINISHED, FAILED after an exception or a `failure` set on it, KILLED on Ctrl-C.
 
-        kind: problem, method or trial, kept as a tag to filter by. parent: the run it is nested under.
+        kind: problem, method or trial, kept as a tag to filter by. parent: the run it is nested under. started: seconds
+        since 1970, now by default.
         """
-        tags = {"ldsvm.kind": kind, HOST: socket.gethostname(), PID: str(os.getpid())}
-        if parent is not None:
-            tags["mlflow.parentRunId"] = parent
-        created = self.client.create_run(self.experiment_id, run_name=name, tags=tags)
-        run = Run(self.client, created.info.run_id, self.experiment_id)
-        status = "FAILED"
+        run = self._open(name, kind, parent, time.time() if started is None else started)
         try:
             yield run
-            status = "FAILED" if run.failure else "FINISHED"
         except BaseException as error:
-            status = "FAILED" if isinstance(error, Exception) else "KILLED"
             run.failure = f"{type(error).__name__}: {error}"
+            with suppress(TrackingFailed):  # the reason in hand is the one to hear of
+                if not isinstance(error, TrackingFailed):
+                    self._close(run, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
-        finally:
-            if run.failure:
-                self.client.set_tag(run.id, "ldsvm.failure", run.failure[:500])
-            self.client.set_terminated(run.id, status)
+        self._close(run, "FAILED" if run.failure else "FINISHED")
+
+    def finished(
+        self,
+        name: str,
+        *,
+        kind: str,
+        started: float,
+        seconds: float,
+        parent: str | None = None,
+        params: Params,
+        metrics: Metrics,
+        history: History = (),
+        failure: str | None = None,
+    ) -> Run:
+        """Write a run that is over, all at once, FAILED with a `failure` and else FINISHED, and return it.
+
+        started: seconds since 1970. The other arguments are those of `run` and `Run.log`.
+        """
+        run = self._open(name, kind, parent, started)
+        run.failure = failure
+        run.log(params, metrics, history, when=started + seconds)
+        self._close(run, "FAILED" if failure else "FINISHED", started + seconds)
+        return run
+
+    def _open(self, name: str, kind: str, parent: str | None, started: float) -> Run:
+        tags = {KIND: kind, **owner.tags()}
+        tags |= {} if parent is None else {"mlflow.parentRunId": parent}
+        tags |= {} if self.pipeline is None else {PIPELINE: self.pipeline}
+        begun = _milliseconds(started)
+        created = self.client.create_run(self.experiment_id, start_time=begun, run_name=name, tags=tags)
+        return Run(self.client, created.info.run_id, self.experiment_id)
+
+    def _close(self, run: Run, status: str, ended: float | None = None) -> None:
+        if run.failure:
+            run.tag(FAILURE, run.failure[:500])
+        self.client.set_terminated(run.id, status, None if ended is None else _milliseconds(ended))
 
     def sweep(self) -> int:
         """Mark runs that a dead process of this machine left RUNNING as KILLED; return how many."""
-        rule = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{socket.gethostname()}'"
-        stale = [
-            run
-            for run in self.client.search_runs([self.experiment_id], rule)
-            if not _alive(int(run.data.tags.get(PID, 0)))
-        ]
+        rule = f"attributes.status = 'RUNNING' and tags.`{owner.HOST}` = '{owner.tags()[owner.HOST]}'"
+        stale = [run for run in self.client.search_runs([self.experiment_id], rule) if not owner.alive(run.data.tags)]
         for run in stale:
             self.client.set_terminated(run.info.run_id, "KILLED")
         return len(stale)
-
-
-def link(experiment_id: str, port: int) -> str:
-    """Return the address of an experiment's table: methods only, smallest error first.
-
-    The bare address opens on a view for language models, and the table's filter and order are lost there.
-    """
-    query = {
-        "workflowType": "machine_learning",
-        "searchFilter": "tags.`ldsvm.kind` = 'method'",
-        "orderByKey": "metrics.`error_percent`",
-        "orderByAsc": "true",
-    }
-    return f"http://127.0.0.1:{port}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
 
 
 def sweep(runs: Path) -> int:
@@ -195,18 +252,14 @@ def sweep(runs: Path) -> int:
 
 def links(runs: Path, port: int) -> list[str]:
     """Return one line, name and address, for each experiment of the store that has runs of ours."""
-    tracker = Tracker(runs, "Default")
-    found = tracker.client.search_experiments(order_by=["last_update_time DESC"])
-    return [f"{e.name}: {link(e.experiment_id, port)}" for e in found if e.name != "Default"]
+    found = Tracker(runs, "Default").client.search_experiments(order_by=["last_update_time DESC"])
+    names = [experiment.name for experiment in found if experiment.name != "Default"]
+    return [f"{name}: {link(Tracker(runs, name).experiment_id, port)}" for name in names]
 
 
-def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it runs, as another user
-        return True
-    return True
+def _known(values: Metrics) -> list[tuple[str, float]]:
+    return [(key, float(value)) for key, value in values.items() if value is not None and math.isfinite(value)]
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(1000 * seconds)

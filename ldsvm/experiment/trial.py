@@ -17,6 +17,7 @@ from ldsvm.experiment.config import MethodConfig
 
 Arrays = NDArray[Any]
 OnStep = Callable[[dict[str, Any]], None]
+ROWS = "n_samples"  # the resource that is no parameter of an estimator
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,20 @@ class Data:
         """The validation set as `fit` takes it."""
         return self.X_valid, self.y_valid
 
+    def subset(self, n: int, seed: int) -> Data:
+        """Return the data with n of the training rows; all of them when there are no more. See `nested_rows`."""
+        if n >= len(self.y):
+            return self
+        rows = nested_rows(self.y, n, seed)
+        return replace(self, X=self.X[rows], y=self.y[rows])
+
 
 @dataclass(frozen=True)
 class Job:
     """What one worker computes: one point of the grid, or several that differ only in C and share their work.
 
-    points: parameter values by name; orders: their places in the grid.
+    points: parameter values by name; orders: their places in the grid. resource: how much each fit gets of what the
+    method's strategy names; None: everything.
     """
 
     method: MethodConfig
@@ -55,6 +64,15 @@ class Job:
     orders: tuple[int, ...]
     seed: int
     n_jobs: int
+    resource: int | None = None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The resource by its name, such as {"n_samples": 500}; empty when each fit gets everything."""
+        strategy = self.method.strategy
+        if self.resource is None or strategy is None or strategy.resource is None:
+            return {}
+        return {strategy.resource: self.resource}
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,9 @@ class Trial:
 
     valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds of the fit, seconds: of the
     whole trial; an equal share of the job's for points that were fitted together. history: one dict per training
-    iteration, empty for one-shot methods. failure: one sentence or None. notes: warnings of the fit.
+    iteration, empty for one-shot methods. failure: one sentence or None. notes: warnings of the fit. resource: how much
+    it got of what the method's strategy names; None: everything, as whatever is chosen must have had. peak_mib: memory
+    that the fit, or all that were fitted together, took at its peak, in MiB; None where nothing tells.
     """
 
     params: dict[str, Any]
@@ -76,6 +96,8 @@ class Trial:
     history: list[dict[str, Any]] = field(default_factory=list)
     failure: str | None = None
     notes: list[str] = field(default_factory=list)
+    resource: int | None = None
+    peak_mib: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +116,7 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
     """
     start = time.perf_counter()
     try:
-        fits = _fit_path(job, data, on_step) if len(job.points) > 1 else [fit_point(job, job.points[0], data, on_step)]
+        fits = _fits(*_limited(job, data), on_step)
         trials = [_trial(job, i, fit, data) for i, fit in enumerate(fits)]
         share = (time.perf_counter() - start) / len(trials)
         return [replace(trial, seconds=share) for trial in trials]
@@ -102,6 +124,20 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
         reason, share = sentence(error), (time.perf_counter() - start) / len(job.points)
         points = zip(job.points, job.orders, strict=True)
         return [Trial(dict(p), order, seconds=share, failure=reason) for p, order in points]
+
+
+def _fits(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
+    if len(job.points) > 1:
+        return _fit_path(job, data, on_step)
+    return [fit_point(job, job.points[0], data, on_step)]
+
+
+def _limited(job: Job, data: Data) -> tuple[Job, Data]:
+    """Return the job with its resource as a parameter of each point, or the data with so many training rows."""
+    limits = job.limits
+    if ROWS in limits:
+        return job, data.subset(limits[ROWS], job.seed)
+    return replace(job, points=tuple({**point, **limits} for point in job.points)), data
 
 
 def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:
@@ -130,6 +166,23 @@ def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
         models = fit_path(estimator, data.X, data.y, values, eval_set=data.eval_set, callback=report)
     seconds = (time.perf_counter() - start) / len(models)
     return [Fit(model, seconds, notes(caught)) for model in models]
+
+
+def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:
+    """Return n row numbers of y (N,), ascending: random, stratified, and part of what a larger n gives.
+
+    Every class has at least two rows, or its only one; beyond that its share is as in y, to within about two rows.
+    Raises ValueError when n is smaller than that.
+    """
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if n < 2 * len(counts):
+        raise ValueError(f"n_samples={n} leaves no two rows for each of {len(counts)} classes")
+    keys = np.random.PCG64(seed).random_raw(len(y))  # NumPy promises these bits for ever
+    order = np.lexsort((keys, codes))
+    ranks = np.empty(len(y), dtype=np.intp)  # each row's shuffled place in its class
+    ranks[order] = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
+    shares = np.where(ranks < 2, 0.0, (ranks + 0.5) / counts[codes])
+    return np.sort(np.lexsort((keys, shares))[:n])
 
 
 def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:

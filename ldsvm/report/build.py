@@ -15,9 +15,9 @@ import yaml
 from ldsvm.baselines import lookup
 from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import Outcome, split_folder
+from ldsvm.experiment.outcome import Outcome, percent
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.record import percent
+from ldsvm.experiment.record import LATENT
 from ldsvm.experiment.results import Result, slug
 from ldsvm.report import html, plotting, tables
 
@@ -27,9 +27,10 @@ PROTOCOL = (
     "the best point is fitted once on the training set alone (not again on training and validation data together), "
     "and one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. "
     "Training time is that of the one fit of the chosen point with all threads of the experiment, and once more on "
-    "one; prediction time is the median over repeated predictions of the whole test set on one thread, after one to "
-    "warm up. Search time is that of all points on one split, one after the other. A fit that would need more memory "
-    "than there is, or more time than the file allows, is a row with that reason."
+    "one, its memory what the fit took at its peak beyond what its process had before; prediction time is the median "
+    "over repeated predictions of the whole test set on one thread, after one to warm up. Search time is that of all "
+    "points on one split, one after the other. A fit that would need more memory than there is, or more time or memory "
+    "than the file allows, is a row with that reason."
 )
 SEVERAL = (
     " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "
@@ -44,21 +45,18 @@ SIZES = (
 )
 
 
-def pictures(prepared: Prepared, problem: ProblemConfig, outcomes: list[Outcome]) -> list[html.Picture]:
-    """Return the figures of one problem; those that show one model show the first split's."""
-    found = [_overview(problem, outcomes)]
-    for outcome in outcomes:
-        result, folder = outcome.first, split_folder(outcome.folder, 0)
-        if result.failure:
-            continue
-        if (folder / "latent.npy").is_file():
-            found.append(_latent_picture(folder, result, problem, prepared))
-        if result.history:
-            found.append(_convergence_picture(result, problem))
+def pictures(prepared: Prepared, problem: ProblemConfig, outcome: Outcome) -> list[html.Picture]:
+    """Return the figures of one method on the first split: the latent space and the training, where there are some."""
+    result, found = outcome.first, []
+    if result.failure is None and (outcome.folder / LATENT).is_file():
+        found.append(_latent_picture(outcome.folder, result, problem, prepared))
+    if result.failure is None and result.history:
+        found.append(_convergence_picture(result, problem))
     return found
 
 
-def _overview(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
+def overview(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
+    """Return the figure that compares all methods."""
     judged = [o for o in outcomes if o.judged]
     ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
@@ -72,7 +70,7 @@ def _count(n_basis: float | None) -> str:
 
 
 def _latent_picture(folder: Path, result: Result, problem: ProblemConfig, prepared: Prepared) -> html.Picture:
-    Z = np.load(folder / "latent.npy")
+    Z = np.load(folder / LATENT)
     _, y = prepared.arrays("train", problem.labels)
     alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {len(np.unique(y))} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
@@ -133,8 +131,10 @@ def _published(config: Config, outcomes: list[Outcome]) -> list[str]:
 
 def _result_parts(result: Result, which: str) -> list[str]:
     """Return what the page folds away about one method on one split. which: words for the split."""
-    inner = html.table(*tables.trial_rows(result), text=["remark"])
-    parts = [html.details(f"{result.method}{which}: {len(result.trials)} points of the search", inner)]
+    parts = []
+    if result.trials:
+        inner = html.table(*tables.trial_rows(result), text=["remark"])
+        parts.append(html.details(f"{result.method}{which}: {len(result.trials)} points of the search", inner))
     if result.score:
         inner = html.table(*tables.confusion_rows(result))
         parts.append(html.details(f"{result.method}{which}: confusion matrix (counts of test samples)", inner))

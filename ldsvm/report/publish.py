@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ldsvm.baselines import lookup
 from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment import record
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import Outcome, read
+from ldsvm.experiment.outcome import Outcome, standing
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.record import standing
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report import build, html, tables
 from ldsvm.report.build import write
 
 REPORT, FACTS = "report.html", "prepared.json"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one problem in the tracking store: its own, and by name those of its methods."""
+
+    problem: str
+    methods: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The page, and by the names of problems and methods the files of each; the name "" has the problem's own."""
+
+    page: Path
+    files: dict[str, dict[str, list[Path]]]
 
 
 def failures(config: Config) -> list[str]:
@@ -28,23 +45,11 @@ def failures(config: Config) -> list[str]:
 def collect(config: Config, problem: ProblemConfig) -> list[Outcome]:
     """Return the outcomes of one problem that are there, complete, and of the data prepared last."""
     facts = config.results / FACTS
-    if not facts.is_file():
-        return []
-    digests = [prepared.digest for prepared in preparation.read(facts)]
-    found = [read(place(config, problem, name), digests) for name in config.methods]
-    return [outcome for outcome in found if outcome is not None]
+    return record.collect(config, preparation.read(facts), problem) if facts.is_file() else []
 
 
-def place(config: Config, problem: ProblemConfig, name: str) -> Path:
-    """Return the folder of one method's results on one problem."""
-    return config.results / slug(problem.name) / slug(name)
-
-
-def publish(config: Config, splits: Sequence[Prepared], runs: Mapping[str, str]) -> Path:
-    """Write tables and figures of every problem that has results, and the page; return the page's path.
-
-    runs: problem name -> run of the tracking store that receives the files; empty when only the files are wanted.
-    """
+def publish(config: Config, splits: Sequence[Prepared]) -> Published:
+    """Write tables and figures of every problem that has results, and the page."""
     found = {problem.name: collect(config, problem) for problem in config.problems}
     parts, files = [], {}
     for problem in config.problems:
@@ -52,23 +57,32 @@ def publish(config: Config, splits: Sequence[Prepared], runs: Mapping[str, str])
             part, files[problem.name] = _problem(config, splits[0], problem, found[problem.name])
             parts.append(part)
     content = [*_opening(config, found), *parts, build.closing(config, splits)]
-    page = write(config.results / REPORT, html.page(config.title, content))
+    return Published(write(config.results / REPORT, html.page(config.title, content)), files)
+
+
+def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
+    """Hang the files on the runs that they show. runs: by the name of the problem."""
     tracker = Tracker(config.paths.runs, config.name)
-    for name, run_id in runs.items():
-        tracker.get(run_id).files([*files[name], page])
-    return page
+    for name, those in runs.items():
+        files = published.files.get(name, {"": []})
+        tracker.get(those.problem).files([*files[""], published.page])
+        for method, run_id in those.methods.items():
+            tracker.get(run_id).files(files.get(method, []))
 
 
 def _problem(
     config: Config, prepared: Prepared, problem: ProblemConfig, found: list[Outcome]
-) -> tuple[str, list[Path]]:
-    shown = build.pictures(prepared, problem, found)
+) -> tuple[str, dict[str, list[Path]]]:
     here = config.results / slug(problem.name)
-    files = [write(here / f"{picture.name}.png", picture.png) for picture in shown]
+    here.mkdir(parents=True, exist_ok=True)
+    shown = {"": [build.overview(problem, found)]}
+    shown |= {outcome.method: build.pictures(prepared, problem, outcome) for outcome in found}
+    files = {name: [write(here / f"{one.name}.png", one.png) for one in those] for name, those in shown.items()}
     header, rows = tables.detail(found)
-    files.append(write(here / "table.csv", tables.to_csv(header, rows)))
-    files.append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
-    return build.problem_part(config, problem, found, shown, _ours(found)), files
+    files[""].append(write(here / "table.csv", tables.to_csv(header, rows)))
+    files[""].append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
+    every = [picture for those in shown.values() for picture in those]
+    return build.problem_part(config, problem, found, every, _ours(found)), files
 
 
 def _ours(found: list[Outcome]) -> str:
@@ -81,4 +95,6 @@ def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
         if outcomes:
             mean = f", mean of {config.split.repeats} splits" if config.split.repeats > 1 else ""
             lines.append(html.paragraph(f"{name}, test error{mean}: {standing(outcomes)}.", "lede"))
+        if missing := [method for method in config.methods if method not in {o.method for o in outcomes}]:
+            lines.append(html.paragraph(f"{name}, not finished, or not run: {', '.join(missing)}.", "lede"))
     return lines

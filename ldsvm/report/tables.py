@@ -14,7 +14,7 @@ from ldsvm.experiment.results import Result
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
 MORE = (
     "their sum over machines", "train s, one thread", "predict µs, all threads", "validation error %",
-    "parameters kB", "chosen",
+    "parameters kB", "train MiB", "chosen",
 )  # fmt: skip
 Rows = list[list[str]]
 
@@ -58,6 +58,7 @@ def _row(outcome: Outcome) -> list[str]:
         _short(outcome.predict_all_us),
         f"{100 * outcome.valid_error:.2f}",
         f"{outcome.parameter_bytes / 1000:.1f}",
+        "–" if outcome.peak_mib is None else _short(outcome.peak_mib),
         point(outcome.params),
     ]
 
@@ -97,15 +98,17 @@ def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], R
 
 
 def trial_rows(result: Result) -> tuple[list[str], Rows]:
-    """Return the header and one row for each point of the grid: its parameters, then what came of it."""
+    """Return the header and one row for each trial: its parameters, its resource if that was limited, its outcome."""
     names = list(result.trials[0].params)
-    header = [*names, "validation error %", "basis functions", "train s", "remark"]
+    limited = ["resource"] if any(trial.resource is not None for trial in result.trials) else []
+    header = [*names, *limited, "validation error %", "basis functions", "train s", "remark"]
     rows = []
     for trial in result.trials:
+        resource = ["all" if trial.resource is None else f"{trial.resource:,}"] * len(limited)
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         remark = trial.failure or "; ".join([*([trial.stop_reason] if trial.stop_reason else []), *trial.notes])
-        rows.append([*(value(trial.params[n]) for n in names), error, size, seconds(trial.train_s), remark])
+        rows.append([*(value(trial.params[n]) for n in names), *resource, error, size, seconds(trial.train_s), remark])
     return header, rows
 
 

@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.experiment import config as models
 from ldsvm.experiment.load import ConfigError, load_config
+from ldsvm.experiment.spaces import Range
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(p for p in (ROOT / "conf").rglob("*.yaml") if p.name != "base.yaml")
@@ -58,6 +60,49 @@ def test_a_default_search_is_the_registrys_space_less_what_is_fixed(tmp_path: Pa
     found = load(tmp_path, {**tree(), "methods": {"SVM": method}}).methods["SVM"]
     assert list(found.space) == ["gamma"]
     assert len(found.space["gamma"]) > 1
+
+
+def test_ranges_and_a_strategy_are_read_and_decide_the_folder_of_the_results(tmp_path: Path) -> None:
+    key = "methods.Gaussian SVM"
+    drawn = [f"{key}.search.gamma={{log_uniform: [1e-3, 1]}}", f"{key}.strategy={{n_candidates: 9}}"]
+    halved = [f"{key}.strategy={{factor: 3, resource: n_samples, min_resources: 100}}"]
+    found = load(tmp_path, tree(), *drawn).methods["Gaussian SVM"]
+    assert found.strategy is not None and found.strategy.n_candidates == 9
+    assert found.space["gamma"] == Range(log_uniform=[1e-3, 1])
+    assert yaml.safe_load(yaml.safe_dump(found.model_dump(mode="json", exclude_defaults=True))) == {
+        "estimator": "gaussian_svm", "params": {"C": 1}, "search": {"gamma": {"log_uniform": [1e-3, 1]}},
+        "strategy": {"n_candidates": 9},
+    }  # fmt: skip
+    more = [*drawn, f"{key}.strategy.n_candidates=10"]
+    assert len({load(tmp_path, tree(), *lines).results for lines in ([], drawn, more, halved)}) == 4
+
+
+def test_a_whole_number_parameter_can_be_the_resource_up_to_its_value(tmp_path: Path) -> None:
+    ours = "methods={{ours: {{estimator: ldsvm, params: {{max_iter: {}}}, search: {{C: [1, 10]}}, strategy: {}}}}}"
+    strategy = "{factor: 3, resource: max_iter, min_resources: 50}"
+    assert load(tmp_path, tree(), ours.format(51, strategy)).methods["ours"].strategy is not None
+    with pytest.raises(ConfigError, match=r"has value 50; allowed: below 50, the max_iter of a whole fit\.$"):
+        load(tmp_path, tree(), ours.format(50, strategy))
+
+
+def test_the_schema_knows_ranges_and_strategies() -> None:
+    check = jsonschema.Draft202012Validator(models.MethodConfig.model_json_schema()).is_valid
+    strategy = {"n_candidates": 9, "factor": 3, "resource": "max_iter", "min_resources": 5}
+    given = {"estimator": "ldsvm", "search": {"C": [1], "gamma": {"log_uniform": [1e-3, 1]}}, "strategy": strategy}
+    assert check(given)
+    for wrong in ({"gamma": {"log": [1, 2]}}, {"gamma": {"uniform": [1, 2, 3]}}, {"gamma": []}, {"gamma": 1}):
+        assert not check({**given, "search": wrong})
+    for wrong in ({"n_candidate": 9}, {"n_candidates": 0}, {"factor": 1}, 3):
+        assert not check({**given, "strategy": wrong})
+
+
+def test_a_resource_leaves_something_for_the_whole_fit(tmp_path: Path) -> None:
+    strategy = "methods.Gaussian SVM.strategy={factor: 2, resource: n_samples, min_resources: 600}"
+    split = "split={{kind: stratified, train: {}, validation: 100, test: 100}}"
+    assert load(tmp_path, tree(), strategy, split.format(601)).split.train == 601
+    with pytest.raises(ConfigError, match=r"min_resources has value 600; allowed: below 600, the n_samples of a whole"):
+        load(tmp_path, tree(), strategy, split.format(600))
+    assert load(tmp_path, tree(), strategy).split.train == 0.5  # how many that are, only the data tell
 
 
 def test_an_anchor_may_be_merged(tmp_path: Path) -> None:
@@ -122,6 +167,37 @@ CASES = {
     "dataset.label=no": ['"dataset.label"', "need quotes"],
     "seed=!!bool x": ["command line", "YAML"],
     "methods.Gaussian SVM.search=best": ['"methods.Gaussian SVM.search"'],
+    "methods.Gaussian SVM.search.gamma={log_uniform: [1e-3, 1]}": ["a range, as gamma has", "strategy.n_candidates"],
+    "methods.Gaussian SVM.search.gamma={log_unifrm: [1e-3, 1]}": ["gamma.log_unifrm", 'did you mean "log_uniform"'],
+    "methods.Gaussian SVM.search.gamma={uniform: [2, 1]}": ['search.gamma"', "[2, 1]", "[low, high] with low < high"],
+    "methods.Gaussian SVM.search.gamma={log_uniform: [0, 1]}": ['search.gamma"', "[0, 1]", "with 0 < low < high"],
+    "methods.Gaussian SVM.search.gamma={uniform: [1]}": ['search.gamma.uniform"', "[1]", "at least 2"],
+    "methods.Gaussian SVM.search.gamma={uniform: [1, 2, 3]}": ['search.gamma.uniform"', "[1, 2, 3]", "at most 2"],
+    "methods.Gaussian SVM.search.gamma={uniform: [0, .inf]}": ['search.gamma.uniform.1"', "inf", "finite"],
+    "methods.Gaussian SVM.search.gamma={uniform_int: [0, 1.5]}": ['gamma.uniform_int.1"', "1.5", "integer"],
+    "methods.Gaussian SVM.search.gamma={}": ['search.gamma"', "uniform, log_uniform, uniform_int, log_uniform_int"],
+    "methods.Gaussian SVM.search.gamma={uniform: [0, 1], uniform_int: [0, 1]}": ['search.gamma"', "one of uniform"],
+    "methods.a={estimator: nearest_neighbour, search: {n_neighbors: {uniform_int: [0, 5]}},"
+    " strategy: {n_candidates: 2}}": [
+        "methods.a", "'n_neighbors'", "[1, inf)", "0",
+    ],
+    "methods.Gaussian SVM.strategy={}": ['SVM.strategy"', "n_candidates, or factor, resource and min_resources"],
+    "methods.Gaussian SVM.strategy=random": ['SVM.strategy"', "'random'"],
+    "methods.Gaussian SVM.strategy={n_candidate: 3}": ['strategy.n_candidate"', 'did you mean "n_candidates"'],
+    "methods.Gaussian SVM.strategy={n_candidates: 0}": ['strategy.n_candidates"', "0", "greater than or equal to 1"],
+    "methods.Gaussian SVM.strategy={n_candidates: 3, factor: 3}": ['SVM.strategy"', "min_resources together"],
+    "methods.Gaussian SVM.strategy={factor: 1, resource: n_samples, min_resources: 9}": ['factor"', "1", "equal to 2"],
+    "methods.Gaussian SVM.strategy={factor: 2, resource: n_sample, min_resources: 9}": [
+        "methods.Gaussian SVM.strategy.resource", '"n_sample"', "use one of n_samples", "did you mean n_samples?",
+    ],
+    "methods.Gaussian SVM.strategy={factor: 2, resource: max_iter, min_resources: 9}": [  # whose value -1 has no end
+        "strategy.resource", '"max_iter"', "use one of n_samples, cache_size, degree",
+    ],
+    "methods.trees={estimator: hist_gradient_boosting, search: {max_iter: [9, 99]},"
+    " strategy: {factor: 2, resource: max_iter, min_resources: 9}}": ["strategy.resource", '"max_iter"', "n_samples"],
+    "methods.trees={estimator: hist_gradient_boosting, strategy: {factor: 2, resource: max_bins, min_resources: 1}}": [
+        "methods.trees", "'max_bins'", "[2, 255]", "1",
+    ],
     "limits.fit_s=0": ['"limits.fit_s"', "greater than 0"],
     "features=[{pcs: {n_components: 2}}]": ['"features"', "pcs", "pca"],
     "features=[{pca: {n_component: 2}}]": ['"features"', "n_component", "n_components"],
@@ -141,7 +217,7 @@ CASES = {
     "seed": ["command line", '"seed"', "key=value"],
     "seed.more=1": ["command line", '"seed.more"', "single value"],
     "seed=[1": ["command line", '"[1"', "YAML"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("override", CASES, ids=str)
@@ -185,7 +261,7 @@ def test_every_field_is_read_by_something() -> None:
     sources = "\n".join(
         p.read_text("utf-8") for d in ("ldsvm/experiment", "ldsvm/report", "flows") for p in (ROOT / d).glob("*.py")
     )
-    sections = [m for m in vars(models).values() if isinstance(m, type) and issubclass(m, models.Frozen)]
+    sections = [m for m in vars(models).values() if isinstance(m, type) and issubclass(m, BaseModel)]
     unread = [f"{m.__name__}.{f}" for m in sections for f in fields(m) if not re.search(rf"\w\.{f}\b(?!\()", sources)]
-    assert len(sections) >= 8
+    assert len(sections) >= 12
     assert unread == []

@@ -1,4 +1,4 @@
-"""Grids, jobs, ties and failures of the search."""
+"""Jobs, rungs, ties, failures and the journal of a search."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ import pytest
 
 from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.journal import Journal
-from ldsvm.experiment.search import SearchFailed, best, grid, jobs, run_search
+from ldsvm.experiment.search import SearchFailed, best, jobs, plan, run_search
+from ldsvm.experiment.spaces import StrategyConfig, grid
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
 
 SVM = MethodConfig(estimator="gaussian_svm", search={"gamma": [0.1, 1.0], "C": [1.0, 10.0, 100.0]})
 OURS = MethodConfig(estimator="ldsvm", params={"n_basis": 10}, search={"C": [10.0, 1.0], "gamma": [0.1, 1.0]})
+ROWS = SVM.model_copy(update={"strategy": StrategyConfig(factor=2, resource="n_samples", min_resources=12)})
+STEPS = OURS.model_copy(update={"strategy": StrategyConfig(factor=2, resource="max_iter", min_resources=2)})
 
 
 @pytest.fixture
@@ -28,16 +31,9 @@ def data() -> Data:
     return Data(X[:40], y[:40], X[40:], y[40:])
 
 
-def test_grid_is_every_combination_in_the_order_of_the_file() -> None:
-    assert [(p["gamma"], p["C"]) for p in grid(SVM)] == [
-        (0.1, 1.0), (0.1, 10.0), (0.1, 100.0), (1.0, 1.0), (1.0, 10.0), (1.0, 100.0),
-    ]  # fmt: skip
-    assert grid(MethodConfig(estimator="linear_svm")) == [{}]
-
-
 def test_points_that_differ_only_in_c_share_a_job_where_the_method_can_share() -> None:
-    assert [len(job.points) for job in jobs(SVM, seed=0, n_jobs=1)] == [1] * 6
-    ours = jobs(OURS, seed=0, n_jobs=1)
+    assert [len(job.points) for job in jobs(SVM, plan(SVM, seed=0).ask(), seed=0, n_jobs=1)] == [1] * 6
+    ours = jobs(OURS, plan(OURS, seed=0).ask(), seed=0, n_jobs=1)
     assert [[(p["gamma"], p["C"]) for p in job.points] for job in ours] == [
         [(0.1, 10.0), (0.1, 1.0)],
         [(1.0, 10.0), (1.0, 1.0)],
@@ -79,13 +75,15 @@ def test_a_trial_that_fails_is_a_row_with_its_reason_and_the_others_go_on(data: 
         best([failed])
     with pytest.raises(SearchFailed, match=r"^all 2 trials failed, the first: ValueError"):
         best([failed, failed])
+    with pytest.raises(SearchFailed, match=r"^1 of 2 trials failed, the first: ValueError"):
+        best([replace(good, resource=20), failed])
 
 
 def test_a_path_of_ours_equals_single_fits_and_reports_its_iterations(data: Data) -> None:
     seen: list[dict[str, Any]] = []
     trials = run_search(OURS, partial(run_job, data=data, on_step=seen.append), seed=0, n_jobs=1)
     single = [run_job(Job(OURS, (t.params,), (0,), 0, 1), data)[0] for t in trials]
-    assert [t.params for t in trials] == grid(OURS)
+    assert [t.params for t in trials] == grid(OURS.space)
     assert [t.valid_error for t in trials] == [t.valid_error for t in single]
     assert [len(t.history) for t in trials] == [len(t.history) for t in single]
     assert len(seen) == sum(len(t.history) for t in trials)
@@ -97,13 +95,14 @@ class Recorder:
 
     def __init__(self, data: Data, stop_before: int = 10**9) -> None:
         self.data, self.stop_before, self.points = data, stop_before, list[int]()
-        self.jobs = 0
+        self.jobs, self.fits = 0, list[tuple[int, int]]()
 
     def __call__(self, job: Job) -> list[Trial]:
         if self.jobs == self.stop_before:
             raise KeyboardInterrupt
         self.jobs += 1
         self.points += job.orders
+        self.fits += [(order, job.resource or 0) for order in job.orders]
         return run_job(job, self.data)
 
 
@@ -124,14 +123,14 @@ def backwards(function: Any, work: Any) -> Any:
     return map(function, reversed(work))
 
 
-@pytest.mark.parametrize("method", [SVM, OURS], ids=["points", "paths"])
+@pytest.mark.parametrize("method", [SVM, OURS, ROWS, STEPS], ids=["points", "paths", "rows", "iterations"])
 @pytest.mark.parametrize("executor", [map, backwards])
-@pytest.mark.parametrize("stop_before", [0, 1, 10**9])
+@pytest.mark.parametrize("stop_before", [0, 1, 7, 10**9])
 def test_an_interrupted_search_goes_on_to_the_same_trials(
     data: Data, tmp_path: Path, method: MethodConfig, executor: Any, stop_before: int
 ) -> None:
-    whole = run_search(method, Recorder(data), seed=0, n_jobs=1)
-    first, then = Recorder(data, stop_before), Recorder(data)
+    once, first, then = Recorder(data), Recorder(data, stop_before), Recorder(data)
+    whole = run_search(method, once, seed=0, n_jobs=1)
     seen: list[int] = []
     with suppress(KeyboardInterrupt):
         run_search(method, first, seed=0, n_jobs=1, executor=executor, journal=Journal(tmp_path / "a"), place="d")
@@ -140,12 +139,13 @@ def test_an_interrupted_search_goes_on_to_the_same_trials(
         on_trials=lambda done, total: seen.append(len(done)),
     )  # fmt: skip
     assert timeless(trials) == timeless(whole)
-    assert sorted(first.points + then.points) == list(range(len(whole)))
-    assert seen[0] == len(first.points) or not first.points
+    assert sorted(first.fits + then.fits) == sorted(once.fits) == sorted(set(once.fits))
+    rung = len(plan(method, seed=0).ask())
+    assert seen[0] == min(len(first.fits), rung) or not first.fits
     assert seen[-1] == len(whole)
     other = Recorder(data)
     run_search(method, other, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"), place="other data")
-    assert sorted(other.points) == list(range(len(whole)))
+    assert other.fits == once.fits
 
 
 def test_only_the_missing_points_of_a_path_are_fitted_and_give_what_the_whole_path_gives(
@@ -158,7 +158,7 @@ def test_only_the_missing_points_of_a_path_are_fitted_and_give_what_the_whole_pa
     trials = run_search(OURS, run, seed=0, n_jobs=1, journal=journal)
     assert run.points == [0, 2, 1]  # C = 10 and 1 of gamma 0.1, C = 10 of gamma 1
     assert timeless(trials) == timeless(run_search(OURS, Recorder(data), seed=0, n_jobs=1))
-    assert [t.params for t in trials] == grid(OURS)
+    assert [t.params for t in trials] == grid(OURS.space)
 
 
 def test_a_failure_of_a_path_counts_only_when_the_path_is_whole(data: Data, tmp_path: Path) -> None:

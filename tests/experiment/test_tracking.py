@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ldsvm import LDSVMClassifier
-from ldsvm.experiment import tracking
-from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment import owner, tracking
+from ldsvm.experiment.tracking import STEP_METRICS, Tracker
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
 pytestmark = [
@@ -32,6 +34,11 @@ def status(tracker: Tracker, run_id: str) -> str:
     return str(tracker.client.get_run(run_id).info.status)
 
 
+def points(tracker: Tracker, run_id: str, key: str) -> dict[int, float]:
+    """The values of one quantity of the training by iteration."""
+    return {m.step: m.value for m in tracker.client.get_metric_history(run_id, f"iteration/{key}")}
+
+
 def test_the_store_is_a_file_in_the_folder(tracker: Tracker) -> None:
     assert (tracker.runs / "mlflow.db").is_file()
     assert tracking.store_uri(Path("runs")) == f"sqlite:///{Path.cwd() / 'runs' / 'mlflow.db'}"
@@ -42,13 +49,87 @@ def test_a_run_that_ends_well_is_finished_and_nested(tracker: Tracker) -> None:
         run.log({"C": 1.0}, {"error_percent": 2.5, "n_basis": None, "train_s": float("nan")})
         run.history([{"iteration": 0, "nested": 3.0}, {"iteration": 1, "nested": 2.0, "valid_error": None}])
         run.describe(name="child · 2.5 %", note="| a |")
+        run.tag("place", "here")
     data = tracker.client.get_run(run.id).data
     assert status(tracker, run.id) == status(tracker, parent.id) == "FINISHED"
     assert data.params == {"C": "1.0"}
-    assert data.metrics == {"error_percent": 2.5, "iteration_nested": 2.0}
+    assert data.metrics == {"error_percent": 2.5, "iteration/nested": 2.0}
     assert data.tags["mlflow.parentRunId"] == parent.id
     assert data.tags["mlflow.note.content"] == "| a |"
-    assert [m.value for m in tracker.client.get_metric_history(run.id, "iteration_nested")] == [3.0, 2.0]
+    assert data.tags["place"] == "here"
+    assert points(tracker, run.id, "nested") == {0: 3.0, 1: 2.0}
+
+
+def test_a_run_that_is_over_is_written_whole_in_three_calls(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    real = tracker.client.client
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            calls.append(name)
+            return getattr(real, name)
+
+    monkeypatch.setattr(tracker.client, "client", Spy())
+    parent = tracker.finished("ours", kind="method", params={}, metrics={}, started=1e9, seconds=20)
+    calls.clear()
+    history = [{"iteration": i, "nested": 9.0 - i, "seconds_z": 0.1, "unknown": 1.0} for i in range(3)]
+    run = tracker.finished(
+        "C=1", kind="trial", parent=parent.id, params={"C": 1.0}, metrics={"valid_error_percent": 2.5, "n_basis": None},
+        history=history, started=1e9 + 2, seconds=1.25,
+    )  # fmt: skip
+    assert calls == ["create_run", "log_batch", "set_terminated"]
+    found = real.get_run(run.id)
+    assert (found.info.start_time, found.info.end_time) == (1_000_000_002_000, 1_000_000_003_250)
+    assert (found.info.status, found.info.run_name) == ("FINISHED", "C=1")
+    assert found.data.params == {"C": "1.0"}
+    assert found.data.metrics == {"valid_error_percent": 2.5, "iteration/nested": 7.0, "iteration/seconds_z": 0.1}
+    assert found.data.tags["mlflow.parentRunId"] == parent.id
+    assert found.data.tags["ldsvm.kind"] == "trial"
+
+
+def test_a_run_that_is_over_and_failed_says_why(tracker: Tracker) -> None:
+    run = tracker.finished("C=1", kind="trial", params={}, metrics={}, started=1e9, seconds=1, failure="time limit")
+    assert status(tracker, run.id) == "FAILED"
+    assert tracker.client.get_run(run.id).data.tags["ldsvm.failure"] == "time limit"
+
+
+def test_a_history_longer_than_one_batch_is_whole_and_ends_with_the_last_iteration(tracker: Tracker) -> None:
+    history = [{"iteration": i, **{key: float(i + j) for j, key in enumerate(STEP_METRICS)}} for i in range(120)]
+    run = tracker.finished("long", kind="trial", params={}, metrics={}, history=history, started=1e9, seconds=1)
+    assert len(history) * len(STEP_METRICS) > 1000
+    for j, key in enumerate(STEP_METRICS):
+        assert points(tracker, run.id, key) == {i: float(i + j) for i in range(120)}
+        assert tracker.client.get_run(run.id).data.metrics[f"iteration/{key}"] == 119 + j
+
+
+def test_a_run_can_begin_earlier_than_it_is_opened(tracker: Tracker) -> None:
+    with tracker.run("earlier", kind="method", started=1e9) as run:
+        pass
+    info = tracker.client.get_run(run.id).info
+    assert info.start_time == 1_000_000_000_000 and info.end_time > info.start_time
+
+
+def test_tables_and_texts_are_artifacts(tracker: Tracker) -> None:
+    with tracker.run("files", kind="method") as run:
+        run.table("confusion.json", {"class": ["a", "b"], "predicted a": [3, 0]})
+        run.text("configuration.yaml", "name: digits · µ\n")
+    files = {
+        file.path: tracker.client.download_artifacts(run.id, file.path)
+        for file in tracker.client.list_artifacts(run.id)
+    }
+    assert json.loads(Path(files["confusion.json"]).read_text("utf-8")) == {
+        "columns": ["class", "predicted a"], "data": [["a", 3], ["b", 0]],
+    }  # fmt: skip
+    assert Path(files["configuration.yaml"]).read_text("utf-8") == "name: digits · µ\n"
+
+
+def test_a_store_knows_its_own_runs_and_no_others(tracker: Tracker) -> None:
+    with tracker.run("known", kind="method") as run:
+        assert tracker.knows(run.id)
+    assert not tracker.knows("0" * 32)
+    assert not tracker.knows("no number of a run")
+    tracker.client.delete_run(run.id)
+    assert not tracker.knows(run.id)
 
 
 @pytest.mark.parametrize(("error", "expected"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
@@ -68,7 +149,7 @@ def test_a_failure_without_an_exception_marks_the_run_too(tracker: Tracker) -> N
 def test_only_runs_of_dead_processes_are_swept(tracker: Tracker) -> None:
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with tracker.run("alive", kind="method") as alive, tracker.run("dead", kind="method") as dead:
-        tracker.client.set_tag(dead.id, tracking.PID, done.stdout.decode().strip())
+        tracker.client.set_tag(dead.id, owner.PID, done.stdout.decode().strip())
         assert tracker.sweep() == 1
         assert status(tracker, dead.id) == "KILLED"
         assert status(tracker, alive.id) == "RUNNING"
@@ -77,16 +158,32 @@ def test_only_runs_of_dead_processes_are_swept(tracker: Tracker) -> None:
 def test_every_experiment_of_the_store_is_swept(tracker: Tracker) -> None:
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with Tracker(tracker.runs, "another").run("dead", kind="method") as dead:
-        tracker.client.set_tag(dead.id, tracking.PID, done.stdout.decode().strip())
+        tracker.client.set_tag(dead.id, owner.PID, done.stdout.decode().strip())
         assert tracking.sweep(tracker.runs) == 1
         assert status(tracker, dead.id) == "KILLED"
 
 
-def test_the_link_opens_the_table_of_methods_sorted_by_error(tracker: Tracker) -> None:
+def test_the_links_open_a_view_that_the_experiment_has(tracker: Tracker) -> None:
+    number = Tracker(tracker.runs, "tests", "p-1").experiment_id
+    tags = tracker.client.get_experiment(number).tags
     (line,) = [line for line in tracking.links(tracker.runs, 5001) if line.startswith("tests: ")]
-    assert line.startswith(f"tests: http://127.0.0.1:5001/#/experiments/{tracker.experiment_id}/runs?")
-    assert "workflowType=machine_learning" in line
-    assert "orderByKey=metrics.%60error_percent%60" in line
+    start = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning&viewStateShareKey="
+    assert line == f"tests: {start}methods"
+    assert tracking.link(number, 5001, "p-1") == f"{start}p-1"
+    every, one = (json.loads(tags[f"mlflow.sharedViewState.{key}"]) for key in ("methods", "p-1"))
+    assert one.pop("searchFilter") == every.pop("searchFilter") + " and tags.`ldsvm.pipeline` = 'p-1'"
+    assert one == every
+
+
+def test_the_filter_of_a_pipeline_finds_its_methods_only(tracker: Tracker) -> None:
+    runs = {}
+    for name in ("p-2", "p-3"):
+        of_one = Tracker(tracker.runs, "filter", name)
+        with of_one.run(name, kind="problem") as parent, of_one.run(name, kind="method", parent=parent.id) as run:
+            runs[name] = run.id
+    tags = of_one.client.get_experiment(of_one.experiment_id).tags
+    rule = json.loads(tags["mlflow.sharedViewState.p-2"])["searchFilter"]
+    assert [run.info.run_id for run in of_one.client.search_runs([of_one.experiment_id], rule)] == [runs["p-2"]]
 
 
 def test_a_model_of_ours_comes_back_with_the_same_scores(tracker: Tracker) -> None:

@@ -1,35 +1,29 @@
-"""A tiny experiment through the real Prefect and the real MLflow, twice: once well, once with a method that fails."""
+"""A tiny experiment through the real Prefect and the real MLflow: well, with a method that fails, and interrupted."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from flows.__main__ import main
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.load import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = """
-name: tiny
-title: Tiny digits
-dataset: {name: digits}
-problems: [{name: odd or even, labels: parity}]
-split: {kind: stratified, train: 200, validation: 100, test: 150}
-judge: {repeats: 1}
-methods:
-  ours:
-    estimator: ldsvm
-    params: {n_basis: 20, gamma: 0.1, max_iter: 5}
-    search: {C: [1, 10]}
-  NN: {estimator: nearest_neighbour}
-"""
+TINY = Path(__file__).with_name("tiny.yaml")
+C = [round(1 + i / 100, 2) for i in range(2000)]  # minutes of trials, if nobody ends them
+LONG = ("methods.ours.params.max_iter=50", f"methods.ours.search.C={C}")
 
 
 @dataclass
@@ -41,23 +35,32 @@ class Ran:
     config: Config
 
 
-def run(place: Path, *overrides: str) -> Ran:
-    file = place / "tiny.yaml"
-    file.write_text(TINY, encoding="utf-8")
-    every = [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}", *overrides]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("PREFECT_API_URL", None)
+def start(place: Path, *overrides: str, **variables: str) -> subprocess.Popen[str]:
+    """Begin the experiment in a session of its own, as a terminal would; its processes carry the folder as a mark."""
     (place / "elsewhere").mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "flows", "pipeline", str(file), *every],
-        cwd=place / "elsewhere", env=environment, capture_output=True, text=True, check=False, timeout=240,
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDSVM_TEST": str(place), **variables}
+    environment.pop("PREFECT_API_URL", None)
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows", "pipeline", str(TINY), *paths(place), *overrides],
+        cwd=place / "elsewhere", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
     )  # fmt: skip
-    return Ran(done, place, load_config(file, every, root=ROOT))
 
 
-def statuses(ran: Ran) -> list[tuple[str, str, str]]:
+def paths(place: Path) -> list[str]:
+    return [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}"]
+
+
+def run(place: Path, *overrides: str) -> Ran:
+    with start(place, *overrides) as process:
+        out, err = process.communicate(timeout=240)
+    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    return Ran(done, place, load_config(TINY, [*paths(place), *overrides], root=ROOT))
+
+
+def statuses(place: Path) -> list[tuple[str, str, str]]:
     """Kind, name and status of every run in the store, oldest first, read without MLflow."""
-    with sqlite3.connect(ran.place / "runs" / "mlflow.db") as store:
+    with sqlite3.connect(place / "runs" / "mlflow.db") as store:
         return store.execute(
             "select t.value, r.name, r.status from runs r join tags t on t.run_uuid = r.run_uuid"
             " where t.key = 'ldsvm.kind' order by r.start_time"
@@ -97,7 +100,7 @@ def test_it_ends_with_table_report_and_the_command_for_the_ui(first: Ran) -> Non
 
 @pytest.mark.timeout(300)
 def test_runs_are_nested_and_finished_and_named_by_what_matters(first: Ran) -> None:
-    rows = statuses(first)[:6]
+    rows = statuses(first.place)[:6]
     assert sorted(kind for kind, _, _ in rows) == ["method", "method", "problem", "trial", "trial", "trial"]
     assert {status for _, _, status in rows} == {"FINISHED"}
     names = [name for kind, name, _ in rows if kind == "method"]
@@ -115,7 +118,7 @@ def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: 
     for part in ("Tiny digits", "digest", "scikit-learn", "data:image/png;base64,", "How it was measured", "licence"):
         assert part in page
     assert str(first.place) not in page
-    assert sorted(p.name for p in first.place.iterdir()) == ["cache", "elsewhere", "runs", "tiny.yaml"]
+    assert sorted(p.name for p in first.place.iterdir()) == ["cache", "elsewhere", "runs"]
     assert list((first.place / "elsewhere").iterdir()) == []
     assert not [p for p in first.place.rglob(".*") if "prefect" not in p.parts and p.name != ".lock"]
     assert list((first.place / "runs" / "artifacts").rglob("MLmodel"))
@@ -135,9 +138,71 @@ def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(seco
     assert "(log: " in last
     assert "Traceback" not in second.done.stderr
     assert "failed" in second.done.stdout
-    rows = statuses(second)[6:]
+    rows = statuses(second.place)[6:]
     kinds = {(kind, status) for kind, _, status in rows}
     assert ("problem", "FAILED") in kinds
     assert [status for kind, _, status in rows if kind == "method"] == ["FINISHED", "FAILED"]
     assert len(list((second.place / "cache").glob("[!.]*"))) == 1
     assert "Expected n_neighbors" in (second.config.results / "report.html").read_text("utf-8")
+
+
+def children(place: Path) -> list[str]:
+    """Command line of every process that carries our mark, whoever its parent is."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"LDSVM_TEST={place}\0".encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_text("utf-8").replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["by a terminal", "to the process alone"])
+def test_ctrl_c_in_the_middle_leaves_no_process_and_no_open_run(
+    send: Callable[[int, int], None], tmp_path: Path
+) -> None:
+    with start(tmp_path, *LONG) as process:
+        end = time.monotonic() + 200
+        while not _computes(tmp_path):
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.2)
+        assert len(children(tmp_path)) > 2
+        send(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.splitlines()[-1]) == (130, "", "stopped.")
+    assert "Traceback" not in err
+    assert children(tmp_path) == []
+    assert {status for _, _, status in statuses(tmp_path)} == {"KILLED"}
+
+
+def _computes(place: Path) -> bool:
+    try:
+        return any(status == "RUNNING" for _, _, status in statuses(place))
+    except sqlite3.OperationalError:  # its tables are still being made
+        return False
+
+
+@pytest.mark.timeout(400)
+def test_two_that_start_together_in_a_new_folder_both_succeed(tmp_path: Path) -> None:
+    with start(tmp_path) as one, start(tmp_path) as other:
+        ends = [process.communicate(timeout=300) for process in (one, other)]
+    assert [one.returncode, other.returncode] == [0, 0], ends
+    assert {status for _, _, status in statuses(tmp_path)} == {"FINISHED"}
+    assert len(list((tmp_path / "runs" / "logs").glob("*-prefect-server.log"))) == 2
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9/api"])
+def test_an_address_where_no_server_answers_is_one_sentence_at_once(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command line sets its own
+    begin = time.monotonic()
+    assert main(["pipeline", str(TINY), *paths(tmp_path)]) == 2
+    assert time.monotonic() - begin < 15
+    said = capsys.readouterr()
+    assert said.err.startswith(f'PREFECT_API_URL is "{address}", where no Prefect server answers (')
+    assert (said.out, said.err.count("\n"), list(tmp_path.iterdir())) == ("", 1, [])

@@ -21,7 +21,7 @@ SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 3400, 51200, 1.44, 0.81, [0
 FIRST = Result(
     "p", "ours", "ldsvm",
     [Trial({"C": 1.0}, 0, 0.031, 1200, 0.5, "converged"), Trial({"C": 1e-3}, 1, failure="ValueError: a|b")],
-    0, "abc", {"C": 1.0}, 0.031, 0.4321, None, 12.34, SCORE,
+    params={"C": 1.0}, valid_error=0.031, train_s=0.4321, search_s=12.34, peak_mib=33.6, score=SCORE,
     history=[{"iteration": i, "nested": 9.0 / (i + 1), "penalised": 8.0, "train_error": 0.1} for i in range(3)],
 )  # fmt: skip
 FAILED = Result("p", "NN", "nearest_neighbour", [], failure="SearchFailed: none <worked>")
@@ -29,8 +29,8 @@ BAD = Outcome(Path("bad"), (FAILED,))
 LINEAR = Outcome(
     Path("linear"),
     (Result(
-        "p", "linear SVM", "linear_svm", [], 0, "abc", {}, 0.1, 0.1, 0.2, 3.0,
-        Score(0.1, 0.05, 0.2, 1, 10, None, None, 8, 1.0, 1.0, [0], [0.1], [[9]]),
+        "p", "linear SVM", "linear_svm", [], valid_error=0.1, train_s=0.1, train_alone_s=0.2, search_s=3.0,
+        score=Score(0.1, 0.05, 0.2, 1, 10, None, None, 8, 1.0, 1.0, [0], [0.1], [[9]]),
     ),),
 )  # fmt: skip
 SECOND = replace(
@@ -66,7 +66,7 @@ def test_rows_say_what_was_measured() -> None:
         "method": "ours", "error %": "2.23", "95 % interval": "1.21 – 4.05", "basis functions": "1,200",
         "train s": "0.43", "predict µs/sample": "1.4", "search s": "12", "their sum over machines": "3,400",
         "train s, one thread": "–", "predict µs, all threads": "0.8", "validation error %": "3.10",
-        "parameters kB": "51.2", "chosen": "C=1",
+        "parameters kB": "51.2", "train MiB": "33.6", "chosen": "C=1",
     }  # fmt: skip
     assert tables.main([GOOD]) == (header[:7], [rows[0][:7]])
 

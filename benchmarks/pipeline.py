@@ -1,0 +1,200 @@
+"""What Prefect, Ray, MLflow and the journal cost beside the work that they arrange, on the digits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.harness import ROOT, Bar, Result, progress
+from ldsvm.experiment.config import Config, MethodConfig
+from ldsvm.experiment.contest import compete, fit_job
+from ldsvm.experiment.load import load_config
+from ldsvm.experiment.parallel import Cluster
+from ldsvm.experiment.prepared import Prepared, prepare
+from ldsvm.experiment.search import run_search
+from ldsvm.experiment.track import track_trials
+from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.worker import Here
+
+DIGITS = "conf/digits.yaml"
+# Fits of a second or two, each a job of its own, so that a search of ours takes about two minutes on one thread.
+LONG = ["n_jobs=1", "methods.ours.params={max_iter: 150, patience: 150}", "methods.ours.search.n_basis=[400, 600]"]
+EQUAL = MethodConfig(
+    estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "patience": 80, "C": 1.0},
+    search={"gamma": [0.05 + 0.001 * i for i in range(24)]},
+)  # fmt: skip
+
+
+def run(quick: bool = False) -> Result:
+    result = Result(settings={"experiment": DIGITS, "long": LONG, "equal": EQUAL.model_dump(mode="json")})
+    with TemporaryDirectory() as folder:
+        for part in (_overhead, _logging, _resume, _workers):
+            place = Path(folder) / part.__name__
+            place.mkdir()
+            progress(part.__doc__ or "")
+            part(place, quick, result)
+    return result
+
+
+@dataclass
+class Flow:
+    """`python -m flows` with a folder of its own."""
+
+    place: Path
+    overrides: list[str]
+
+    @property
+    def config(self) -> Config:
+        return load_config(DIGITS, self.given, root=ROOT)
+
+    @property
+    def given(self) -> list[str]:
+        return [f"paths.runs={self.place / 'runs'}", f"paths.cache={self.place / 'cache'}", *self.overrides]
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "flows", name, DIGITS, *self.given]
+        with (self.place / "output").open("ab") as out:
+            return subprocess.Popen(command, cwd=ROOT, env=_plain(), stdout=out, stderr=out)
+
+    def seconds(self, name: str) -> float:
+        """Seconds of a whole call of the command line."""
+        begun = time.perf_counter()
+        code = self.start(name).wait()
+        if code:
+            raise RuntimeError(f"{name} ended with {code}: {(self.place / 'output').read_text('utf-8')[-2000:]}")
+        return time.perf_counter() - begun
+
+
+def _plain() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")}
+
+
+def _overhead(place: Path, quick: bool, result: Result) -> None:
+    """The whole pipeline against the same contests without it, and once more when all is there already."""
+    flow = Flow(place, [] if quick else LONG)
+    flow.seconds("prepare")
+    start = flow.seconds("prepare")  # with the data prepared: imports, Prefect's server, the tracking store
+    total = flow.seconds("pipeline")
+    bare, search = _bare(flow.config)
+    again = flow.seconds("pipeline")
+    over = (total - start - bare) / search
+    result.rows += [
+        _row("start and end of a flow on prepared data", start, "s"),
+        _row("the pipeline", total, "s"),
+        _row("the same contests in this process", bare, "s"),
+        _row("their searches", search, "s"),
+        _row("the pipeline again", again, "s"),
+    ]
+    result.bars += [Bar("overhead beyond the start / search", over, "<=", 0.1), Bar("again, s", again, "<=", 30)]
+
+
+def _bare(config: Config) -> tuple[float, float]:
+    """Return the seconds of all contests without Prefect, MLflow, journal and worker, and of their trials."""
+    (prepared,) = prepare(config)
+    _compile(config, prepared)
+    apart = config.model_copy(update={"search": config.search.model_copy(update={"resume": False})})
+    begun, trials = time.perf_counter(), 0.0
+    for problem in config.problems:
+        for name in config.methods:
+            found, _ = compete(apart, prepared, problem, name, Here(), lambda *_: None, lambda _: None)
+            trials += sum(trial.seconds for trial in found.trials)
+    return time.perf_counter() - begun, trials
+
+
+def _compile(config: Config, prepared: Prepared) -> None:
+    """Load the compiled kernels, which the pipeline's worker does while it starts."""
+    run_search(MethodConfig(estimator="ldsvm", params={"max_iter": 2}), _here(prepared), seed=0, n_jobs=config.n_jobs)
+
+
+def _here(prepared: Prepared) -> Callable[..., list[Trial]]:
+    return partial(fit_job, prepared=prepared, labels="original")
+
+
+def _logging(place: Path, quick: bool, result: Result) -> None:
+    """Trials of a search into the tracking store."""
+    config = load_config(DIGITS, [f"paths.cache={place / 'cache'}"], root=ROOT)
+    (prepared,) = prepare(config)
+    trials = run_search(config.methods["ours"], _here(prepared), seed=0, n_jobs=1)
+    tracker = Tracker(place / "runs", "logging")
+    with tracker.run("problem", kind="problem") as parent, tracker.run("ours", kind="method", parent=parent.id) as run:
+        track_trials(tracker, run, trials[:2], "", time.time())  # MLflow imports on first use
+        begun = time.perf_counter()
+        track_trials(tracker, run, trials, "", time.time())
+        each = (time.perf_counter() - begun) / len(trials)
+    steps = sum(len(trial.history) for trial in trials) / len(trials)
+    result.rows += [
+        _row(f"logging one trial, of {len(trials)} with {steps:.0f} iterations on average", 1000 * each, "ms")
+    ]
+    result.bars.append(Bar("logging, ms per trial", 1000 * each, "<=", 30))
+
+
+def _resume(place: Path, quick: bool, result: Result) -> None:
+    """A search that is killed in the middle and started again."""
+    flow = Flow(place, LONG)
+    journal = flow.config.journal
+    assert journal is not None
+    process = flow.start("search")
+    while process.poll() is None and len(_lines(journal)) < 5:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    kept = _lines(journal)
+    flow.seconds("search")
+    keys = [json.loads(line)["key"] for line in _lines(journal)]
+    redone = sum(keys.count(json.loads(line)["key"]) - 1 for line in kept)
+    result.rows += [_row("trials finished before a kill -9", len(kept), ""), _row("trials in all", len(set(keys)), "")]
+    result.bars += [
+        Bar("finished trials done again", redone, "<=", 0),
+        Bar("trials before the kill", len(kept), ">=", 5),
+    ]
+
+
+def _lines(journal: Path) -> list[bytes]:
+    return journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+
+
+def _workers(place: Path, quick: bool, result: Result) -> None:
+    """Equal trials, one thread each, one and two at a time on Ray."""
+    config = load_config(DIGITS, [f"paths.cache={place / 'cache'}"], root=ROOT)
+    (prepared,) = prepare(config)
+    method = EQUAL.model_copy(update={"search": {"gamma": [0.05, 0.06]}}) if quick else EQUAL
+    seconds = {workers: _search(method, prepared, workers) for workers in (1, 2)}
+    result.rows += [
+        _row(f"{len(method.space['gamma'])} equal trials, {n} at a time", s, "s") for n, s in seconds.items()
+    ]
+    result.bars.append(Bar("2 workers over 1", seconds[1] / seconds[2], ">=", 1.7))
+
+
+def _search(method: MethodConfig, prepared: Prepared, workers: int) -> float:
+    """Return the seconds of a search on Ray, whose start and whose workers' imports are not counted."""
+    with _started(prepared, workers) as cluster:
+        begun = time.perf_counter()
+        trials = run_search(method, _here(prepared), seed=0, n_jobs=1, executor=cluster.map)
+        seconds = time.perf_counter() - begun
+    if failed := [trial.failure for trial in trials if trial.failure]:
+        raise RuntimeError(failed[0])
+    return seconds
+
+
+@contextmanager
+def _started(prepared: Prepared, workers: int) -> Iterator[Cluster]:
+    with Cluster(workers, None, 1, 600.0) as cluster:
+        warm = MethodConfig(
+            estimator="ldsvm", params={"max_iter": 2}, search={"gamma": [0.1 + i for i in range(2 * workers)]}
+        )
+        run_search(warm, _here(prepared), seed=0, n_jobs=1, executor=cluster.map)
+        yield cluster
+
+
+def _row(what: str, value: float, unit: str) -> dict[str, object]:
+    return {"what": what, "value": value, "unit": unit}

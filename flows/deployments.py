@@ -1,0 +1,103 @@
+"""What `make up` asks of Prefect's server: to take what prefect.yaml says, what is there, what was left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flows import ROOT
+from flows.progress import say
+
+POOL = "local"
+FILE = ROOT / "prefect.yaml"
+BUSY_SECONDS = 30.0  # its database is one file, and on a loaded machine a request may find it locked
+
+
+def ask(api: str, path: str, **body: Any) -> Any:
+    """Return what the API at the address `api` answers to a POST.
+
+    A server that says 503, come again, is asked again, after the seconds it names, for BUSY_SECONDS in all.
+    """
+    kind = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{api}/{path}", json.dumps(body).encode(), kind)
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=max(1.0, end - time.monotonic())) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            error.close()
+            named = error.headers.get("Retry-After", "")
+            pause = float(named) if named.isdecimal() else 0.5
+            if error.code != 503 or time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)
+
+
+def deploy(api: str, folder: Path, log: Path) -> bool:
+    """Send the deployments of prefect.yaml that are new, changed or absent; return whether that went well.
+
+    The others keep what a user changed in Prefect's pages. folder: where it is remembered what was sent.
+    """
+    wanted, memory = _wanted(), folder / "deployed.json"
+    present = {one["name"] for one in ask(api, "deployments/filter")}
+    if names := _due(wanted, memory, present):
+        command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
+        with log.open("wb") as out:
+            done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            return False
+        memory.write_text(json.dumps(wanted), encoding="utf-8")
+    return True
+
+
+def _due(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list[str]:
+    try:
+        sent = dict(json.loads(memory.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        sent = {}
+    return [name for name, digest in wanted.items() if sent.get(name) != digest or name not in present]
+
+
+def _wanted() -> dict[str, str]:
+    """Return name and digest of every deployment: what the file says of it, its variables, the source of its flow."""
+    text = FILE.read_text("utf-8")
+    said = yaml.safe_load(text)
+    values = [os.environ.get(name) for name in re.findall(r"\{\{\s*\$(\w+)", text)]
+    digests = {}
+    for one in said["deployments"]:
+        source = (ROOT / one["entrypoint"].partition(":")[0]).read_text("utf-8")
+        digests[one["name"]] = hashlib.sha256(json.dumps([one, said["pull"], values, source]).encode()).hexdigest()
+    return digests
+
+
+def listing(api: str) -> list[str]:
+    """Return one line for each deployment: its name, and when it starts by itself."""
+    flows = {flow["id"]: flow["name"] for flow in ask(api, "flows/filter")}
+    lines = []
+    for found in ask(api, "deployments/filter"):
+        times = [(one["schedule"], "" if one["active"] else " (off)") for one in found["schedules"]]
+        when = ", ".join(f"{rule.get('cron')} {rule.get('timezone')}{off}" for rule, off in times)
+        lines.append(f"{flows[found['flow_id']] + '/' + found['name']:28s}{when}")
+    return sorted(lines)
+
+
+def bury(api: str) -> None:
+    """Set the runs that a worker left behind to Crashed; call it only when no worker and no flow run is left."""
+    states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+    crashed = {"type": "CRASHED", "name": "Crashed", "message": "its worker was ended"}
+    for run in ask(api, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}}):
+        ask(api, f"flow_runs/{run['id']}/set_state", state=crashed, force=True)
+        say(f"flow run {run['name']} was left behind by its worker and is now Crashed")

@@ -1,0 +1,32 @@
+"""Where and with what an experiment ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+
+
+def environment() -> str:
+    """Return the machine and every installed distribution with its version, one to a line."""
+    found = {f"{one.metadata['Name']}=={one.version}" for one in distributions() if one.metadata["Name"]}
+    system = f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} processors"
+    return "\n".join([f"# {system}", f"# Python {platform.python_version()}", *sorted(found, key=str.lower), ""])
+
+
+def commit(folder: Path) -> str | None:
+    """Return the commit of the checkout in `folder`, marked when files differ from it; None where there is none."""
+    found = _git(folder, "rev-parse", "HEAD")
+    if found is None:
+        return None
+    return f"{found} (changed)" if _git(folder, "status", "--porcelain", "--untracked-files=no") else found
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):  # no git, no checkout, or one of another user
+        return None
+    return done.stdout.strip()

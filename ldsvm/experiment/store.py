@@ -1,0 +1,168 @@
+"""The SQLite file of the tracking store: made quick, watched, and what is wrong with it in one sentence. No MLflow."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+NAME = "mlflow.db"
+LOCK_SECONDS = 20.0  # as long as MLflow itself waits inside a call
+LOCAL = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
+
+
+def store_uri(runs: Path) -> str:
+    """Return the absolute address of the store in the folder `runs`."""
+    return f"sqlite:///{runs.resolve() / NAME}"
+
+
+class TrackingFailed(RuntimeError):
+    """The tracking store cannot be used; one sentence that ends with what would help.
+
+    transient: whether the same call may go well in a moment.
+    """
+
+    transient = False
+
+
+class TrackingLocked(TrackingFailed):
+    """Another process kept the store locked for too long."""
+
+    transient = True
+
+
+class StoreFile:
+    """The file of the store in the folder `runs`."""
+
+    def __init__(self, runs: Path) -> None:
+        self.path = runs.resolve() / NAME
+        self._identity: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Raise TrackingFailed when the file cannot be the store, as far as its place tells."""
+        if self.path.is_dir():
+            raise TrackingFailed(f"{self.path} is a folder; allowed: a file, so move the folder away.")
+        if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
+            raise self._unwritable()
+
+    def prepare(self) -> None:
+        """Make the file if needed, and quick; waits LOCK_SECONDS for a lock, and raises what `guard` translates."""
+        with closing(sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")  # fails now, and not after MLflow's minutes of trying
+            connection.execute("ROLLBACK")
+            if _on_local_disk(self.path.parent):
+                with suppress(sqlite3.OperationalError):  # somebody reads just now: it stays as it was, only slower
+                    connection.execute("PRAGMA journal_mode=WAL")
+
+    def remember(self) -> None:
+        """Take the file that is there now for the one that must stay."""
+        self._identity = self._found()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Turn what SQLite or the system says in the block into TrackingFailed or TrackingLocked."""
+        if self._identity is not None and self._found() != self._identity:
+            raise self._gone()
+        try:
+            yield
+        except TrackingFailed:
+            raise
+        except Exception as error:
+            cause = _root(error)
+            if cause is None:
+                raise
+            raise self._failure(cause) from error
+
+    def foreign(self) -> TrackingFailed:
+        """Return what to raise when MLflow does not know the tables."""
+        return TrackingFailed(
+            f"{self.path} was made by another version of MLflow; move it away, or let mlflow db upgrade change a copy."
+        )
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _failure(self, cause: sqlite3.Error | OSError) -> TrackingFailed:
+        if isinstance(cause, OSError):
+            place, why = cause.filename or self.path, cause.strerror or cause
+            return TrackingFailed(f"{place} cannot be used ({why}); choose another folder with paths.runs.")
+        code = getattr(cause, "sqlite_errorname", "")
+        if self._identity is not None and self._found() != self._identity:
+            return self._gone()
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return TrackingLocked(
+                f"{self.path} was locked by another process for {LOCK_SECONDS:g} s; try again when that one is done."
+            )
+        if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            return self._unwritable()
+        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            return TrackingFailed(f"{self.path} is no SQLite database or is damaged; move it away, and start again.")
+        return TrackingFailed(f"{self.path} cannot be used ({cause}); see to that, or move it away, and start again.")
+
+    def _gone(self) -> TrackingFailed:
+        return TrackingFailed(f"{self.path} was removed or replaced while it was in use; start again.")
+
+    def _unwritable(self) -> TrackingFailed:
+        return TrackingFailed(
+            f"{self.path} cannot be written to; make it and its folder writable, or choose another with paths.runs."
+        )
+
+
+def _root(error: BaseException) -> sqlite3.Error | OSError | None:
+    """Return what SQLite or the system raised at the bottom of MLflow's and SQLAlchemy's errors, if one did."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, sqlite3.Error | OSError):
+        found = found.__cause__
+    return found
+
+
+def _on_local_disk(folder: Path) -> bool:
+    """Whether Linux lists the folder's file system as one of this machine: SQLite's quick journal allows no other."""
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = Path("/proc/self/mountinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return False
+    kinds = {line.partition(" - ")[2].split()[0] for line in lines if line.split()[2] == number}
+    return bool(kinds & LOCAL)
+
+
+class Guarded:
+    """MLflow's client; its methods raise TrackingFailed where the store is the reason."""
+
+    def __init__(self, client: Any, file: StoreFile) -> None:
+        self.client, self.file = client, file
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.client, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.file.guard():
+                return method(*args, **kwargs)
+
+        return call
+
+
+@cache
+def commit_quickly() -> None:
+    """Let this process write to stores with SQLite's quick journal without waiting for the disk at each commit.
+
+    After a power cut the last runs may be missing from such a store; damaged it is not.
+    """
+    from sqlalchemy import Engine, event
+
+    @event.listens_for(Engine, "connect")
+    def relax(connection: Any, _: Any) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            files = [Path(row[2]).name for row in connection.execute("PRAGMA database_list")]
+            if files == [NAME] and connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                connection.execute("PRAGMA synchronous=NORMAL")

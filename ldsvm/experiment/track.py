@@ -1,0 +1,149 @@
+"""What of results goes into the tracking store, from what is on the disk: it can be done again whenever it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ldsvm.experiment import identity
+from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.outcome import Outcome, label, percent
+from ldsvm.experiment.prepared import SPLIT, Prepared
+from ldsvm.experiment.provenance import commit, environment
+from ldsvm.experiment.record import MODEL
+from ldsvm.experiment.results import Result
+from ldsvm.experiment.tracking import Run, Tracker
+from ldsvm.experiment.trial import Trial
+
+MARK = "tracked.txt"  # beside a result: the run that has its trials
+
+
+def track_data(run: Run, splits: Sequence[Prepared], problem: str) -> None:
+    """Record in a problem's run which data it used, and attach the row numbers of every split."""
+    first = splits[0]
+    digest = first.digest if len(splits) == 1 else first.dataset["sha256"][:12]
+    run.dataset(f"{first.dataset['name']}, {problem}", digest, first.dataset["source"], first.summary)
+    for i, prepared in enumerate(splits):
+        run.files([prepared.folder / SPLIT], f"splits/{i}")
+
+
+def track_circumstances(run: Run, configuration: str, home: Path) -> None:
+    """Record the configuration, the installed packages, and the commit of the checkout in the folder `home`."""
+    run.text("configuration.yaml", configuration)
+    run.text("environment.txt", environment())
+    if (found := commit(home)) is not None:
+        run.tag("mlflow.source.git.commit", found)
+
+
+def track_method(
+    tracker: Tracker, parent: Run, config: Config, splits: Sequence[Prepared], problem: ProblemConfig, outcome: Outcome
+) -> Run:
+    """Log one method, below it the trials, unless the store has them from an earlier run, and return its run."""
+    places = [identity.place(config, prepared, problem, outcome.method) for prepared in splits]
+    earlier = [_mark(tracker, place) for place in places]
+    begun = None if all(earlier) else min(result.started for result in outcome.results)
+    with tracker.run(outcome.method, kind="method", parent=parent.id, started=begun) as run:
+        for result, known in zip(outcome.results, earlier, strict=True):
+            if known is None:
+                _track_result(tracker, run, result, f"split {result.split} · " if len(places) > 1 else "")
+        _track_outcome(run, outcome, problem.name if len(config.problems) > 1 else None)
+        if all(earlier):
+            run.tag("ldsvm.found_again", str(earlier[0]))
+            run.describe(
+                note=f"Nothing that it depends on has changed since the run {earlier[0]}, which has its trials."
+            )
+        elif (places[0] / MODEL).is_file():
+            _track_model(run, places[0], splits[0])
+        run.failure = None if outcome.foreseen else outcome.failure
+    for place in places:
+        (place / MARK).write_text(run.id if not all(earlier) else str(earlier[0]), encoding="utf-8")
+    return run
+
+
+def _mark(tracker: Tracker, place: Path) -> str | None:
+    """Return the run that has the trials of a result, None when the store has none."""
+    try:
+        found = (place / MARK).read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return found if tracker.knows(found) else None
+
+
+def _track_result(tracker: Tracker, run: Run, result: Result, prefix: str) -> None:
+    track_trials(tracker, run, result.trials, prefix, result.started)
+    if result.split == 0:
+        run.history(result.history)
+    if (score := result.score) is not None:
+        suffix = f"_split_{result.split}" if prefix else ""
+        columns = {"class": score.classes, **{f"predicted {c}": [row[i] for row in score.confusion]
+                   for i, c in enumerate(score.classes)}}  # fmt: skip
+        run.table(f"confusion{suffix}.json", columns)
+        totals = [sum(row) for row in score.confusion]
+        errors = [_hundred(error) for error in score.class_errors]
+        run.table(f"classes{suffix}.json", {"class": score.classes, "samples": totals, "error_percent": errors})
+
+
+def track_trials(tracker: Tracker, parent: Run, trials: Sequence[Trial], prefix: str, started: float) -> None:
+    """Log trials, as if they had run one after the other from `started` on. prefix: words for the split."""
+    for trial in trials:
+        _track_trial(tracker, parent, trial, prefix, started)
+        started += trial.seconds
+
+
+def _track_trial(tracker: Tracker, parent: Run, trial: Trial, prefix: str, started: float) -> None:
+    point = ", ".join(f"{k}={_short(v)}" for k, v in trial.params.items()) or "no search"
+    outcome = "failed" if trial.valid_error is None else f"{percent(trial.valid_error)} on validation"
+    values = {
+        "valid_error_percent": _hundred(trial.valid_error),
+        "train_s": trial.train_s,
+        "n_basis": trial.n_basis,
+        "peak_mib": trial.peak_mib,
+        "resource": trial.resource,
+    }
+    tracker.finished(
+        f"{prefix}{point} · {outcome}", kind="trial", parent=parent.id, params=trial.params, metrics=values,
+        history=trial.history, started=started, seconds=trial.seconds, failure=trial.failure,
+    )  # fmt: skip
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _track_model(run: Run, place: Path, prepared: Prepared) -> None:
+    """Log our model of the first split, feature steps included."""
+    from ldsvm.experiment.storing import loads
+
+    run.model(prepared.whole(loads((place / MODEL).read_bytes())), prepared.example())
+
+
+def _track_outcome(run: Run, outcome: Outcome, problem: str | None) -> None:
+    """Log what the method achieved. problem: its name where the experiment has several."""
+    first = "" if problem is None else f"{problem} · "
+    if not outcome.judged:
+        run.describe(name=f"{first}{outcome.method} · {outcome.failure}")
+        return
+    low, high = outcome.bounds
+    values = {
+        "error_percent": _hundred(outcome.error),
+        "error_low_percent": _hundred(low),
+        "error_high_percent": _hundred(high),
+        "error_std_percent": _hundred(outcome.spread),
+        "valid_error_percent": _hundred(outcome.valid_error),
+        "n_basis": outcome.n_basis,
+        "n_basis_sum": outcome.n_basis_sum,
+        "train_s": outcome.train_s,
+        "train_alone_s": outcome.train_alone_s,
+        "search_s": outcome.search_s,
+        "predict_us": outcome.predict_us,
+        "predict_all_us": outcome.predict_all_us,
+        "parameter_bytes": outcome.parameter_bytes,
+        "peak_mib": outcome.peak_mib,
+    }
+    run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
+    run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}")
+
+
+def _hundred(fraction: float | None) -> float | None:
+    return None if fraction is None else 100 * fraction

@@ -1,0 +1,224 @@
+"""The flow on real servers and stores: what a second run does again, and what a fault on the way leaves behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows import environment
+from ldsvm.experiment import record
+from ldsvm.experiment.config import Config
+from ldsvm.experiment.load import load_config
+from ldsvm.experiment.tracking import Tracker, TrackingFailed
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = ROOT / "tests" / "flows" / "tiny.yaml"
+pytestmark = [
+    pytest.mark.timeout(300),
+    # Prefect and MLflow use what their own dependencies have deprecated.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
+]
+
+
+@pytest.fixture(scope="module")
+def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Prefect's API for all tests of this file."""
+    home = tmp_path_factory.mktemp("prefect")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PREFECT_API_URL", raising=False)
+        environment.configure(home)
+        with environment.api(home) as wait:
+            wait()
+            from prefect.settings import (
+                PREFECT_API_URL,
+                PREFECT_HOME,
+                PREFECT_LOGGING_TO_API_ENABLED,
+                temporary_settings,
+            )
+
+            url = os.environ["PREFECT_API_URL"]
+            settings = {PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}
+            with temporary_settings(settings):
+                yield
+
+
+@pytest.fixture
+def run(prefect: None, tmp_path: Path) -> Callable[..., list[tuple[str, str]]]:
+    """Run the pipeline and return names and states of its tasks."""
+
+    def call(*overrides: str) -> list[tuple[str, str]]:
+        from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterFlowRunId
+
+        from flows.pipeline import pipeline
+
+        state: Any = pipeline(str(TINY), given(tmp_path, *overrides), return_state=True)
+        error = state.result(raise_on_failure=False)
+        if isinstance(error, BaseException):
+            raise error
+        flow_run_id = state.state_details.flow_run_id
+        only = TaskRunFilter(flow_run_id=TaskRunFilterFlowRunId(any_=[flow_run_id]))
+        time.sleep(2)  # Prefect's server stores events of tasks a moment later
+        with get_client(sync_client=True) as client:
+            return [(str(one.name), str(one.state_name)) for one in client.read_task_runs(task_run_filter=only)]
+
+    return call
+
+
+def given(place: Path, *overrides: str) -> list[str]:
+    return [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}", "n_jobs=1", *overrides]
+
+
+def config(place: Path, *overrides: str) -> Config:
+    return load_config(TINY, given(place, *overrides), root=ROOT)
+
+
+def rows(place: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        return store.execute(query).fetchall()
+
+
+def kinds(place: Path) -> dict[str, int]:
+    return dict(rows(place, "select value, count(*) from tags where key = 'ldsvm.kind' group by value"))
+
+
+def statuses(place: Path) -> set[str]:
+    return {status for (status,) in rows(place, "select status from runs")}
+
+
+def test_only_what_depends_on_a_change_is_done_again(run: Callable[..., Any], tmp_path: Path) -> None:
+    ours, NN = "odd or even: ours", "odd or even: NN"
+    states = dict(run())
+    assert (states[ours], states[NN]) == ("Completed", "Completed")
+    assert kinds(tmp_path) == {"problem": 1, "method": 2, "trial": 3}
+    _prefects_pages_show_progress_tables_and_the_report()
+    states = dict(run())
+    assert (states[ours], states[NN]) == ("Cached", "Cached")
+    assert kinds(tmp_path) == {"problem": 2, "method": 4, "trial": 3}  # the trials are where they were
+    again = {value for (value,) in rows(tmp_path, "select value from tags where key = 'ldsvm.found_again'")}
+    first = rows(tmp_path, "select r.run_uuid from runs r join tags t on t.run_uuid = r.run_uuid where t.key ="
+                 " 'ldsvm.kind' and t.value = 'method' order by r.end_time limit 2")  # fmt: skip
+    assert again == {number for (number,) in first}
+    states = dict(run("methods.NN.params.n_neighbors=3", "title=Other"))
+    assert (states[ours], states[NN]) == ("Cached", "Completed")
+    assert kinds(tmp_path) == {"problem": 3, "method": 6, "trial": 4}
+    states = dict(run("refresh=true"))
+    assert (states[ours], states[NN]) == ("Completed", "Completed")
+    assert kinds(tmp_path) == {"problem": 4, "method": 8, "trial": 7}
+    assert statuses(tmp_path) == {"FINISHED"}
+
+
+def _prefects_pages_show_progress_tables_and_the_report() -> None:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        found = {one.key: one for one in client.read_artifacts() if (one.key or "").startswith("tiny-")}
+    assert found["tiny-odd-or-even-ours"].type == "progress" and found["tiny-odd-or-even-ours"].data == 100.0
+    assert "trials 2, test error" in str(found["tiny-odd-or-even-ours"].description)
+    assert "| method | error % |" in str(found["tiny-odd-or-even-report"].data)
+    assert all(name in str(found["tiny-odd-or-even-results"].data) for name in ("ours", "NN", "predict"))
+
+
+def test_a_method_over_its_time_is_a_row_with_that_reason_and_the_next_one_runs(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    widths = [0.1 + i / 1000 for i in range(500)]
+    slow = ["methods.ours.params={max_iter: 100}", f"methods.ours.search.gamma={widths}", "limits.task_s=8"]
+    states = dict(run(*slow))
+    assert (states["odd or even: ours"], states["odd or even: NN"]) == ("TimedOut", "Completed")
+    page = (config(tmp_path, *slow).results / "report.html").read_text("utf-8")
+    assert "ours: stopped: time limit of 8 s for all of it" in page
+    assert statuses(tmp_path) == {"FINISHED"}
+    journal = config(tmp_path).journal
+    assert journal is not None and len(journal.read_bytes().splitlines()) >= 2  # what was finished is kept
+
+
+def test_a_store_that_is_lost_on_the_way_costs_no_result_and_gets_them_later(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = record.settle
+
+    def lose(*arguments: Any, **more: Any) -> None:
+        settle(*arguments, **more)
+        shutil.rmtree(tmp_path / "runs" / "artifacts", ignore_errors=True)
+        for file in (tmp_path / "runs").glob("mlflow.db*"):
+            file.unlink()
+
+    monkeypatch.setattr(record, "settle", lose)
+    with pytest.raises(TrackingFailed, match=r"mlflow\.db.*the report is complete, and the same command tracks it"):
+        run()
+    assert (config(tmp_path).results / "report.html").is_file()
+    command = [sys.executable, "-m", "flows", "pipeline", str(TINY), *given(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("from an earlier run, nothing it depends on has changed")) == (0, 2)
+    assert kinds(tmp_path) == {"problem": 1, "method": 2, "trial": 3}
+    assert statuses(tmp_path) == {"FINISHED"}
+
+
+def test_a_store_that_is_locked_for_a_while_is_waited_for(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = record.settle
+    locked = threading.Event()
+
+    def hold() -> None:
+        with closing(sqlite3.connect(tmp_path / "runs" / "mlflow.db", timeout=30)) as store:
+            store.execute("begin exclusive")
+            locked.set()
+            time.sleep(3)
+            store.rollback()
+
+    def lock(*arguments: Any, **more: Any) -> None:
+        settle(*arguments, **more)
+        if not locked.is_set():
+            threading.Thread(target=hold).start()
+            locked.wait(30)
+
+    monkeypatch.setattr(record, "settle", lock)
+    run()
+    assert locked.is_set()
+    assert kinds(tmp_path) == {"problem": 1, "method": 2, "trial": 3}
+    assert statuses(tmp_path) == {"FINISHED"}
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_far_it_was(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = record.settle
+
+    def stop(wanted: Config, prepared: Any, problem: Any, name: str, **more: Any) -> None:
+        if name == "NN":
+            raise KeyboardInterrupt
+        settle(wanted, prepared, problem, name, **more)
+
+    monkeypatch.setattr(record, "settle", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    ((name, status),) = rows(tmp_path, "select r.name, r.status from runs r join tags t on t.run_uuid = r.run_uuid"
+                             " where t.key = 'ldsvm.kind' and t.value = 'problem'")  # fmt: skip
+    assert name.startswith("odd or even · stopped after 1 of 2 · ours ") and status == "KILLED"
+    assert "RUNNING" not in statuses(tmp_path)
+    monkeypatch.undo()
+    assert dict(run())["odd or even: ours"] == "Cached"
+
+
+def test_a_tracker_of_a_junk_file_ends_the_flow_with_a_sentence(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mlflow.db").write_text("no database " * 100)
+    with pytest.raises(TrackingFailed, match=r"mlflow\.db"):
+        run()
+    with pytest.raises(TrackingFailed, match=r"mlflow\.db"):
+        Tracker(tmp_path / "runs", "tiny").experiment_id  # noqa: B018

@@ -1,0 +1,251 @@
+"""The real servers and a real worker, on free ports, in a folder of their own, and what ends them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.deployments import ask
+from flows.processes import Process
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = Path(__file__).with_name("tiny.yaml")
+LONG = ("methods.ours.params={n_basis: 20, max_iter: 50}", "methods.ours.search={C: [1, 10], gamma: %s}")
+LONG = (LONG[0], LONG[1] % [round(0.01 + i / 1000, 3) for i in range(900)])  # minutes of trials, if nobody ends them
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+
+@dataclass
+class Service:
+    """`python -m flows.service` with a folder and ports of its own, and ways to look at what it started."""
+
+    place: Path
+    prefect: int
+    mlflow: int
+
+    @property
+    def runs(self) -> Path:
+        return self.place / "runs"
+
+    def call(self, action: str) -> subprocess.CompletedProcess[str]:
+        given = {"RUNS": str(self.runs), "PREFECT_PORT": str(self.prefect), "PORT": str(self.mlflow)}
+        return self._run([sys.executable, "-m", "flows.service", action], given)
+
+    def parameters(self, *overrides: str) -> dict[str, Any]:
+        """Parameters for a deployment, which is given another experiment; none of them says where the results go."""
+        return {"config": str(TINY), "overrides": [f"paths.cache={self.place / 'cache'}", *overrides]}
+
+    def watch(self, name: str) -> int:
+        """Start a deployment as a user does, and return the exit code."""
+        given = [f"--param={key}={json.dumps(value)}" for key, value in self.parameters().items()]
+        command = [sys.executable, "-m", "prefect", "deployment", "run", f"pipeline/{name}", "--watch", *given]
+        home = str(self.place / "home")
+        variables = {"PREFECT_API_URL": f"http://127.0.0.1:{self.prefect}/api", "PREFECT_HOME": home}
+        return self._run(command, variables).returncode
+
+    def start(self, name: str, *overrides: str) -> str:
+        """Start a deployment as Prefect's pages do, which is quicker; return the number of the run."""
+        given = self.parameters(*overrides)
+        # The key lets the server know a request that comes again.
+        key = f"{name} {time.monotonic_ns()}"
+        found = self.ask(f"deployments/{self.number(name)}/create_flow_run", parameters=given, idempotency_key=key)
+        return str(found["id"])
+
+    def number(self, name: str) -> str:
+        (number,) = [one["id"] for one in self.ask("deployments/filter") if one["name"] == name]
+        return str(number)
+
+    def _run(self, command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        every = {**os.environ, **variables}
+        return subprocess.run(command, cwd=ROOT, env=every, capture_output=True, text=True, check=False, timeout=200)
+
+    def ask(self, path: str, **body: Any) -> Any:
+        """Return the answer of Prefect's API, or of MLflow's when the path is one of those."""
+        port = self.mlflow if path.startswith("2.0") else self.prefect
+        return ask(f"http://127.0.0.1:{port}/api", path, **body)
+
+    def state(self, number: str) -> str:
+        (run,) = self.ask("flow_runs/filter", flow_runs={"id": {"any_": [number]}})
+        return str(run["state"]["type"])
+
+    def said(self, number: str) -> str:
+        """All that a flow run says on its page."""
+        lines = self.ask("logs/filter", logs={"flow_run_id": {"any_": [number]}})
+        return "\n".join(line["message"] for line in lines)
+
+    def tracked(self, status: str) -> int:
+        return column(self.runs / "mlflow.db", "select status from runs").count(status)
+
+    def process(self, name: str) -> Process:
+        said = json.loads((self.runs / "service" / f"{name}.pid").read_text("utf-8"))
+        return Process(said["pid"], said["born"])
+
+    def processes(self) -> dict[int, str]:
+        """Number and command line of every process that has our folder in its environment, whoever its parent is."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"LDSVM_RUNS={self.runs}\0".encode() in (folder / "environ").read_bytes():
+                    found[int(folder.name)] = (folder / "cmdline").read_text("utf-8").replace("\0", " ")
+            except OSError:
+                continue
+        return found
+
+    def flow_runs(self) -> list[int]:
+        """Number of every process that is a flow run."""
+        return [number for number, command in self.processes().items() if "prefect.engine" in command]
+
+
+def column(store: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(store, timeout=30)) as connection:
+        return [value for (value,) in connection.execute(query)]
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < end, f"it did not happen: {what}"
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    one = Service(tmp_path, *free_ports())
+    yield one
+    if list(one.runs.glob("service/*.pid")):  # a test failed half-way
+        one.call("down")
+
+
+@pytest.mark.timeout(600)
+def test_the_whole_life_of_a_service(service: Service) -> None:
+    """One test of several acts, because each start of the servers takes 15 seconds."""
+    up = service.call("up")
+    assert up.returncode == 0, up.stderr
+    for part in (f"127.0.0.1:{service.prefect}", f"127.0.0.1:{service.mlflow}", "'pipeline/digits' --watch"):
+        assert part in up.stdout
+    _a_run_is_green_and_both_servers_show_it(service)
+    _a_run_for_another_folder_is_refused(service)
+    _a_run_whose_process_is_killed_is_crashed_at_once(service)
+    _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service)
+    _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service)
+    _down_leaves_nothing_behind(service)
+
+
+def _a_run_is_green_and_both_servers_show_it(service: Service) -> None:
+    """Its overrides are others than prefect.yaml's, and it still writes where MLflow's server looks."""
+    assert service.watch("digits") == 0
+    ((number, state),) = [(run["id"], run["state"]["type"]) for run in service.ask("flow_runs/filter")]
+    assert state == "COMPLETED"
+    experiments = service.ask("2.0/mlflow/experiments/search", max_results=10)["experiments"]
+    (experiment,) = [one["experiment_id"] for one in experiments if one["name"] == "tiny"]
+    found = service.ask("2.0/mlflow/runs/search", experiment_ids=[experiment])["runs"]
+    assert [one["info"]["status"] for one in found] == ["FINISHED"] * 6  # a problem, two methods, three trials
+    assert f"127.0.0.1:{service.mlflow}/#/experiments/{experiment}/runs" in service.said(number)
+
+
+def _a_run_for_another_folder_is_refused(service: Service) -> None:
+    refused = service.start("pcmac", f"paths.runs={service.place / 'other'}")
+    wait_for(lambda: service.state(refused) == "CRASHED", "the run is refused")
+    assert f"allowed: {service.runs}, the folder of make up" in service.said(refused)
+    assert not (service.place / "other").exists()
+
+
+def _a_run_whose_process_is_killed_is_crashed_at_once(service: Service) -> None:
+    killed = service.start("digits", *LONG)
+    wait_for(lambda: service.tracked("RUNNING") > 0, "the first run computes")
+    (process,) = service.flow_runs()
+    os.kill(process, signal.SIGKILL)
+    wait_for(lambda: service.state(killed) == "CRASHED", "the worker says that its run has died")
+    assert service.tracked("RUNNING") > 0  # the tracking store hears of it from the next run
+
+
+def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Service) -> None:
+    before = service.tracked("KILLED")
+    left = service.start("digits", *LONG)
+    wait_for(lambda: service.tracked("KILLED") > before, "the second run marks what the first one left")
+    wait_for(lambda: service.tracked("RUNNING") > 0, "the second run computes")
+    service.ask(f"deployments/{service.number('own-table')}/pause_deployment")  # as a user does in Prefect's pages
+    worker, servers = service.process("worker"), [service.process("prefect"), service.process("mlflow")]
+    for number in (worker.pid, *service.flow_runs()):
+        os.kill(number, signal.SIGKILL)
+    wait_for(lambda: not worker.alive and not service.flow_runs(), "both are gone")
+    assert service.state(left) == "RUNNING"  # so Prefect believes
+    status = service.call("status")
+    assert (status.returncode, "died, see" in status.stdout) == (1, True)
+    up = service.call("up")
+    assert up.returncode == 0, up.stderr
+    assert ("prefect runs already" in up.stdout, "worker runs already" in up.stdout) == (True, False)
+    assert [service.process("prefect"), service.process("mlflow")] == servers
+    assert service.state(left) == "CRASHED"
+    assert [one["name"] for one in service.ask("deployments/filter") if one["paused"]] == ["own-table"]
+
+
+def _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service: Service) -> None:
+    before = service.tracked("KILLED")
+    running = service.start("digits", *LONG)
+    wait_for(lambda: service.tracked("KILLED") > before, "the third run marks what the second one left")
+    wait_for(lambda: service.tracked("RUNNING") > 0, "the third run computes")
+    second = service.start("digits", *LONG)
+    worker = service.process("worker")
+    assert "worker runs already" in service.call("up").stdout
+    assert service.process("worker") == worker
+    wait_for(lambda: service.state(second) == "CANCELLED", "a second run beside it is cancelled")
+    assert service.state(running) == "RUNNING"
+    status = service.call("status")
+    assert (status.returncode, status.stdout.count("healthy")) == (0, 3)
+    for name in ("digits", "mnist10", "pcmac", "own-table"):
+        assert re.search(rf"pipeline/{name} .* Europe/Berlin \(off\)", status.stdout)
+
+
+def _down_leaves_nothing_behind(service: Service) -> None:
+    assert len(service.processes()) > 4
+    assert service.call("down").returncode == 0
+    assert service.processes() == {}
+    for port in (service.prefect, service.mlflow):
+        socket.create_server(("127.0.0.1", port)).close()
+    store = service.runs / "prefect" / "prefect.db"
+    states = column(store, "select state_type from flow_run order by created")
+    assert states == ["COMPLETED", "CRASHED", "CRASHED", "CRASHED", "CRASHED", "CANCELLED"]
+    assert column(store, "select active_slots from concurrency_limit_v2") == [0] * 4
+    assert service.tracked("RUNNING") == 0
+    assert service.call("down").stdout == "nothing runs\n"
+
+
+def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(service: Service) -> None:
+    service.runs.mkdir()
+    (service.runs / "prefect").write_text("where Prefect wants a folder")
+    up = service.call("up")
+    assert (up.returncode, up.stdout) == (1, "")
+    last = up.stderr.splitlines()[-1]
+    assert last.startswith("up failed: prefect ended") and last.endswith(f"{service.runs}/logs/service-prefect.log")
+    assert "Traceback" not in up.stderr
+    assert service.processes() == {} and list((service.runs / "service").glob("*.pid")) == []
+
+
+def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        service = Service(tmp_path, taken.getsockname()[1], free_ports()[0])
+        up = service.call("up")
+    assert (up.returncode, up.stdout) == (2, "")
+    said = f"PREFECT_PORT is {service.prefect}, which cannot be used (address already in use); allowed: a free port."
+    assert up.stderr.splitlines()[-1] == said
+    assert "Traceback" not in up.stderr and not list(tmp_path.rglob("*.pid"))
