@@ -118,7 +118,8 @@ class _Telling:
 
     def trials(self, done: list[Trial], total: int) -> None:
         """Tell how far the search is, its best so far, and how long it will take at this pace."""
-        good = [t.valid_error for t in done if t.valid_error is not None]
+        whole = [t for t in done if t.resource is None] or done  # until then, those of the first rungs
+        good = [t.valid_error for t in whole if t.valid_error is not None]
         best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
         passed, new = time.monotonic() - self._start, len(done) - self._first
         if passed < 0.01:  # they come from the journal and took no time

@@ -131,6 +131,7 @@ def _search(
         on_trials=on_trials,
         journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
         place=f"{match.prepared.digest} {match.labels}",
+        rows=match.prepared.sizes["train"],
     )
     if executor is not None:
         try:

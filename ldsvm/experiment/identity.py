@@ -16,7 +16,7 @@ from ldsvm.experiment.results import plain, slug
 LAYOUT = 1  # raise it when what a result's folder holds changes
 # The files of this package that have a say in what is fitted and how it is judged; all others only carry it around.
 DECIDING = ("*.py", "mac/*.py", "maps/*.py", "solvers/*.py", "baselines/*.py")
-JUDGING = ("experiment/contest.py", "experiment/judge.py", "experiment/trial.py")
+CHOOSING = [f"experiment/{name}.py" for name in ("contest", "halving", "judge", "search", "spaces", "trial")]
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -30,7 +30,7 @@ def code() -> list[str]:
     (True, 5)
     """
     home = Path(ldsvm.__file__).parent
-    files = sorted(file for pattern in (*DECIDING, *JUDGING) for file in home.glob(pattern))
+    files = sorted(file for pattern in (*DECIDING, *CHOOSING) for file in home.glob(pattern))
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(home).as_posix()}\0".encode() + file.read_bytes() + b"\0")

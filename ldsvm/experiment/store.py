@@ -143,6 +143,8 @@ class Guarded:
         self.client, self.file = client, file
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):  # what copying looks for before `client` is there
+            raise AttributeError(name)
         method = getattr(self.client, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:

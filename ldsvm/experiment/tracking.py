@@ -161,11 +161,13 @@ class Tracker:
         """Identifier of the experiment, created on first use with its artifacts beside the store."""
         place = (self.runs.resolve() / "artifacts" / self.experiment).as_uri()
         views = dict([view(None), view(self.pipeline)])
-        found = self.client.get_experiment_by_name(self.experiment)
-        if found is None:
-            return str(self.client.create_experiment(self.experiment, artifact_location=place, tags=views))
+        client = self.client
+        with alone(self.runs):
+            found = client.get_experiment_by_name(self.experiment)
+            if found is None:
+                return str(client.create_experiment(self.experiment, artifact_location=place, tags=views))
         for key in [key for key in views if found.tags.get(key) != views[key]]:
-            self.client.set_experiment_tag(found.experiment_id, key, views[key])
+            client.set_experiment_tag(found.experiment_id, key, views[key])
         return str(found.experiment_id)
 
     def get(self, run_id: str) -> Run:

@@ -134,7 +134,7 @@ def _result_parts(result: Result, which: str) -> list[str]:
     parts = []
     if result.trials:
         inner = html.table(*tables.trial_rows(result), text=["remark"])
-        parts.append(html.details(f"{result.method}{which}: {len(result.trials)} points of the search", inner))
+        parts.append(html.details(f"{result.method}{which}: {len(result.trials)} trials of the search", inner))
     if result.score:
         inner = html.table(*tables.confusion_rows(result))
         parts.append(html.details(f"{result.method}{which}: confusion matrix (counts of test samples)", inner))

@@ -10,6 +10,7 @@ from typing import Any
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
+from ldsvm.experiment.trial import Trial
 
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
 MORE = (
@@ -107,9 +108,15 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
         resource = ["all" if trial.resource is None else f"{trial.resource:,}"] * len(limited)
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
-        remark = trial.failure or "; ".join([*([trial.stop_reason] if trial.stop_reason else []), *trial.notes])
+        stop = [trial.stop_reason] if trial.stop_reason else []
+        remark = trial.failure or "; ".join([*stop, *(n for n in trial.notes if _telling(n, trial))])
         rows.append([*(value(trial.params[n]) for n in names), *resource, error, size, seconds(trial.train_s), remark])
     return header, rows
+
+
+def _telling(remark: str, trial: Trial) -> bool:
+    """Whether a note says more than that a fit with less than everything did not converge."""
+    return trial.resource is None or not remark.startswith("ConvergenceWarning")
 
 
 def class_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:

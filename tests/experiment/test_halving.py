@@ -274,8 +274,10 @@ def test_a_trial_that_another_search_left_has_the_resource_it_has_here(data: Dat
 
 
 def test_the_table_of_trials_shows_a_resource_only_where_one_was_limited() -> None:
-    trials = [Trial({"C": 1.0}, 0, 0.1, resource=1500), Trial({"C": 1.0}, 0, 0.2)]
+    notes = ["ConvergenceWarning: stopped at max_iter", "UserWarning: else"]
+    trials = [Trial({"C": 1.0}, 0, 0.1, resource=1500, notes=notes), Trial({"C": 1.0}, 0, 0.2, notes=notes)]
     header, rows = tables.trial_rows(Result("p", "m", "linear_svm", trials))
-    assert [dict(zip(header, row, strict=True))["resource"] for row in rows] == ["1,500", "all"]
+    shown = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["resource"], row["remark"]) for row in shown] == [("1,500", notes[1]), ("all", "; ".join(notes))]
     header, rows = tables.trial_rows(Result("p", "m", "linear_svm", trials[1:]))
     assert "resource" not in header and len(rows[0]) == len(header)

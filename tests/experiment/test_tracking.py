@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,18 @@ def test_a_store_knows_its_own_runs_and_no_others(tracker: Tracker) -> None:
     assert not tracker.knows("no number of a run")
     tracker.client.delete_run(run.id)
     assert not tracker.knows(run.id)
+
+
+def test_an_experiment_that_several_begin_at_once_is_made_once(tracker: Tracker) -> None:
+    several, together = [Tracker(tracker.runs, "at once") for _ in range(8)], threading.Barrier(8)
+
+    def begin(one: Tracker) -> str:
+        assert one.client
+        together.wait()
+        return Tracker.experiment_id.func(one)  # Python 3.11 lets one thread at a time into the property itself
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(begin, several))) == 1
 
 
 @pytest.mark.parametrize(("error", "expected"), [(ValueError("no"), "FAILED"), (KeyboardInterrupt(), "KILLED")])

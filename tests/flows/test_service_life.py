@@ -24,8 +24,7 @@ from flows.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
-LONG = ("methods.ours.params={n_basis: 20, max_iter: 50}", "methods.ours.search={C: [1, 10], gamma: %s}")
-LONG = (LONG[0], LONG[1] % [round(0.01 + i / 1000, 3) for i in range(900)])  # minutes of trials, if nobody ends them
+LONG = TINY.with_name("long.yaml")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 
@@ -45,13 +44,13 @@ class Service:
         given = {"RUNS": str(self.runs), "PREFECT_PORT": str(self.prefect), "PORT": str(self.mlflow)}
         return self._run([sys.executable, "-m", "flows.service", action], given)
 
-    def parameters(self, *overrides: str) -> dict[str, Any]:
+    def parameters(self, experiment: Path, *overrides: str) -> dict[str, Any]:
         """Parameters for a deployment, which is given another experiment; none of them says where the results go."""
-        return {"config": str(TINY), "overrides": [f"paths.cache={self.place / 'cache'}", *overrides]}
+        return {"config": str(experiment), "overrides": [f"paths.cache={self.place / 'cache'}", *overrides]}
 
     def watch(self, name: str) -> int:
         """Start a deployment as a user does, and return the exit code."""
-        given = [f"--param={key}={json.dumps(value)}" for key, value in self.parameters().items()]
+        given = [f"--param={key}={json.dumps(value)}" for key, value in self.parameters(TINY).items()]
         command = [sys.executable, "-m", "prefect", "deployment", "run", f"pipeline/{name}", "--watch", *given]
         home = str(self.place / "home")
         variables = {"PREFECT_API_URL": f"http://127.0.0.1:{self.prefect}/api", "PREFECT_HOME": home}
@@ -59,9 +58,8 @@ class Service:
 
     def start(self, name: str, *overrides: str) -> str:
         """Start a deployment as Prefect's pages do, which is quicker; return the number of the run."""
-        given = self.parameters(*overrides)
-        # The key lets the server know a request that comes again.
-        key = f"{name} {time.monotonic_ns()}"
+        given = self.parameters(LONG, *overrides)
+        key = str(time.monotonic_ns())  # the server knows a request that comes again
         found = self.ask(f"deployments/{self.number(name)}/create_flow_run", parameters=given, idempotency_key=key)
         return str(found["id"])
 
@@ -170,7 +168,7 @@ def _a_run_for_another_folder_is_refused(service: Service) -> None:
 
 
 def _a_run_whose_process_is_killed_is_crashed_at_once(service: Service) -> None:
-    killed = service.start("digits", *LONG)
+    killed = service.start("digits")
     wait_for(lambda: service.tracked("RUNNING") > 0, "the first run computes")
     (process,) = service.flow_runs()
     os.kill(process, signal.SIGKILL)
@@ -180,7 +178,7 @@ def _a_run_whose_process_is_killed_is_crashed_at_once(service: Service) -> None:
 
 def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Service) -> None:
     before = service.tracked("KILLED")
-    left = service.start("digits", *LONG)
+    left = service.start("digits")
     wait_for(lambda: service.tracked("KILLED") > before, "the second run marks what the first one left")
     wait_for(lambda: service.tracked("RUNNING") > 0, "the second run computes")
     service.ask(f"deployments/{service.number('own-table')}/pause_deployment")  # as a user does in Prefect's pages
@@ -201,10 +199,10 @@ def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Se
 
 def _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service: Service) -> None:
     before = service.tracked("KILLED")
-    running = service.start("digits", *LONG)
+    running = service.start("digits")
     wait_for(lambda: service.tracked("KILLED") > before, "the third run marks what the second one left")
     wait_for(lambda: service.tracked("RUNNING") > 0, "the third run computes")
-    second = service.start("digits", *LONG)
+    second = service.start("digits")
     worker = service.process("worker")
     assert "worker runs already" in service.call("up").stdout
     assert service.process("worker") == worker
