@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(asked, config, log)
     except KeyboardInterrupt:
-        return _complain("stopped.", 130)
+        return _complain("stopped; what is finished is kept, and the same command goes on from there.", 130)
     except Exception as error:  # a person gets one sentence, the log has the whole story
         from ldsvm.datasets import DataError
         from ldsvm.experiment.trial import sentence
@@ -104,7 +104,7 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
     from flows import environment
     from flows.progress import working
     from ldsvm.experiment.results import MethodFailed
-    from ldsvm.experiment.tracking import Tracker
+    from ldsvm.experiment.tracking import Tracker, TrackingFailed
 
     environment.check_api()
     for end in (signal.SIGTERM, signal.SIGHUP):
@@ -115,20 +115,25 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
     handler = _log_to(log)
     with environment.api(runs) as wait_for_api:
         with working("start the tracking store and Prefect"):
-            experiment_id = Tracker(runs, config.name).experiment_id
+            try:
+                experiment_id = Tracker(runs, config.name).experiment_id
+            except TrackingFailed as error:
+                return _complain(str(error), 2)  # before anything has begun it is a mistake in the place
             flow = getattr(importlib.import_module(f"flows.{asked.name}"), asked.name)
             _only(handler)
             wait_for_api()
-        try:
-            if flow(asked.config, asked.overrides) is not None:
-                _show(config, experiment_id)
-        except MethodFailed as error:
-            _show(config, experiment_id)
-            return _complain(f"{error} (log: {log})", 1)
-    return 0
+        state = flow(asked.config, asked.overrides, return_state=True)
+        found = state.result(raise_on_failure=False)
+        own = isinstance(found, MethodFailed | TrackingFailed)  # all else is done and can be shown
+        if isinstance(found, BaseException) and not own:
+            raise found
+        if found is not None:
+            own_runs = None if asked.name == "report" else str(state.state_details.flow_run_id)
+            _show(config, experiment_id, own_runs)
+    return _complain(f"{found} (log: {log})", 1) if own else 0
 
 
-def _show(config: Config, experiment_id: str) -> None:
+def _show(config: Config, experiment_id: str, pipeline: str | None) -> None:
     from rich.console import Console
 
     from ldsvm.experiment.tracking import link
@@ -143,7 +148,7 @@ def _show(config: Config, experiment_id: str) -> None:
     for name, what in (
         ("report", config.results / REPORT),
         ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),
-        ("", f"then open {link(experiment_id, 5000)}"),
+        ("", f"then open {link(experiment_id, 5000, pipeline)}"),
     ):
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ def _contests(config: Config, facts: str, names: Sequence[str], lost: list[str])
                     _describe(config, problem, names, run)
         except TrackingFailed as error:
             lost.append(str(error))
+    with suppress(TrackingFailed):
+        tracker.sweep(own=True)
     return runs
 
 

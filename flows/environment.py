@@ -118,8 +118,8 @@ def attend() -> None:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
-        experiment_id = Tracker(runs, config.name).experiment_id
-    logger.info("MLflow UI: %s", link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"])))
+        experiment_id = Tracker(runs, config.name, flow_run.id).experiment_id
+    logger.info("MLflow UI: %s", link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"]), flow_run.id))
 
 
 def check_api() -> None:

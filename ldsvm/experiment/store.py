@@ -121,7 +121,7 @@ def _root(error: BaseException) -> sqlite3.Error | OSError | None:
     found: BaseException | None = error
     while found is not None and not isinstance(found, sqlite3.Error | OSError):
         found = found.__cause__
-    return found
+    return None if isinstance(found, sqlite3.IntegrityError) else found  # that one is a mistake of the caller
 
 
 def _on_local_disk(folder: Path) -> bool:
@@ -164,7 +164,9 @@ def commit_quickly() -> None:
 
     @event.listens_for(Engine, "connect")
     def relax(connection: Any, _: Any) -> None:
-        if isinstance(connection, sqlite3.Connection):
+        if not isinstance(connection, sqlite3.Connection):
+            return
+        with suppress(sqlite3.OperationalError):  # locked, so the journal is the other one
             files = [Path(row[2]).name for row in connection.execute("PRAGMA database_list")]
             if files == [NAME] and connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
                 connection.execute("PRAGMA synchronous=NORMAL")

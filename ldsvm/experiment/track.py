@@ -146,4 +146,4 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None) -> None:
 
 
 def _hundred(fraction: float | None) -> float | None:
-    return None if fraction is None else 100 * fraction
+    return None if fraction is None else round(100 * fraction, 4)

@@ -202,18 +202,9 @@ class Tracker:
         self._close(run, "FAILED" if run.failure else "FINISHED")
 
     def finished(
-        self,
-        name: str,
-        *,
-        kind: str,
-        started: float,
-        seconds: float,
-        parent: str | None = None,
-        params: Params,
-        metrics: Metrics,
-        history: History = (),
-        failure: str | None = None,
-    ) -> Run:
+        self, name: str, *, kind: str, parent: str | None = None, params: Params, metrics: Metrics,
+        history: History = (), started: float, seconds: float, failure: str | None = None,
+    ) -> Run:  # fmt: skip
         """Write a run that is over, all at once, FAILED with a `failure` and else FINISHED, and return it.
 
         started: seconds since 1970. The other arguments are those of `run` and `Run.log`.
@@ -237,10 +228,17 @@ class Tracker:
             run.tag(FAILURE, run.failure[:500])
         self.client.set_terminated(run.id, status, None if ended is None else _milliseconds(ended))
 
-    def sweep(self) -> int:
-        """Mark runs that a dead process of this machine left RUNNING as KILLED; return how many."""
+    def sweep(self, *, own: bool = False) -> int:
+        """Mark runs that a dead process of this machine left RUNNING as KILLED; return how many.
+
+        own: also those of this tracker's pipeline, which is over, and whose runs a fault of the store left open.
+        """
         rule = f"attributes.status = 'RUNNING' and tags.`{owner.HOST}` = '{owner.tags()[owner.HOST]}'"
-        stale = [run for run in self.client.search_runs([self.experiment_id], rule) if not owner.alive(run.data.tags)]
+        found = self.client.search_runs([self.experiment_id], rule)
+        stale = [
+            run for run in found
+            if not owner.alive(run.data.tags) or (own and run.data.tags.get(PIPELINE) == self.pipeline)
+        ]  # fmt: skip
         for run in stale:
             self.client.set_terminated(run.info.run_id, "KILLED")
         return len(stale)

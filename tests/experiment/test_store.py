@@ -214,10 +214,13 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 def test_a_mistake_of_ours_stays_what_it_is(file: Path) -> None:
     from mlflow import MlflowException
 
-    with Tracker(file.parent, "tests").run("twice", kind="trial") as run:
+    tracker = Tracker(file.parent, "tests")
+    with tracker.run("twice", kind="trial") as run:
         run.log({"C": 1}, {})
         with pytest.raises(MlflowException, match="C"):
             run.log({"C": 2}, {})
+    with pytest.raises(MlflowException, match="already exists"):
+        tracker.client.create_experiment("tests")
 
 
 @pytest.mark.parametrize("quick", [True, False])

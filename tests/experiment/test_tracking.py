@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from ldsvm import LDSVMClassifier
 from ldsvm.experiment import owner, tracking
-from ldsvm.experiment.tracking import STEP_METRICS, Tracker
+from ldsvm.experiment.tracking import STEP_METRICS, Tracker, TrackingFailed
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
 pytestmark = [
@@ -134,15 +134,24 @@ def test_a_store_knows_its_own_runs_and_no_others(tracker: Tracker) -> None:
     assert not tracker.knows(run.id)
 
 
-def test_an_experiment_that_several_begin_at_once_is_made_once(tracker: Tracker) -> None:
-    several, together = [Tracker(tracker.runs, "at once") for _ in range(8)], threading.Barrier(8)
+def test_an_experiment_that_several_begin_at_once_is_made_once(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    find, several = mlflow.MlflowClient.get_experiment_by_name, [Tracker(tracker.runs, "at once") for _ in range(3)]
+
+    def slowly(client: Any, name: str) -> Any:
+        found = find(client, name)
+        time.sleep(0.1)
+        return found
 
     def begin(one: Tracker) -> str:
-        assert one.client
-        together.wait()
         return Tracker.experiment_id.func(one)  # Python 3.11 lets one thread at a time into the property itself
 
-    with ThreadPoolExecutor(8) as pool:
+    assert all(one.client for one in several)
+    monkeypatch.setattr(mlflow.MlflowClient, "get_experiment_by_name", slowly)
+    with ThreadPoolExecutor() as pool:
         assert len(set(pool.map(begin, several))) == 1
 
 
@@ -167,6 +176,16 @@ def test_only_runs_of_dead_processes_are_swept(tracker: Tracker) -> None:
         assert tracker.sweep() == 1
         assert status(tracker, dead.id) == "KILLED"
         assert status(tracker, alive.id) == "RUNNING"
+
+
+def test_a_pipeline_that_is_over_leaves_none_of_its_runs_open(tracker: Tracker) -> None:
+    mine, other = Tracker(tracker.runs, "tests", "p-mine"), Tracker(tracker.runs, "tests", "p-other")
+    with other.run("of another pipeline", kind="method") as theirs:
+        with pytest.raises(TrackingFailed), mine.run("open", kind="method") as run:
+            raise TrackingFailed("the store was lost for a while")
+        assert status(tracker, run.id) == "RUNNING"
+        assert (mine.sweep(), mine.sweep(own=True)) == (0, 1)
+        assert (status(tracker, run.id), status(tracker, theirs.id)) == ("KILLED", "RUNNING")
 
 
 def test_every_experiment_of_the_store_is_swept(tracker: Tracker) -> None:
