@@ -30,6 +30,7 @@ NAMES = {
 }
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
+KEPT = "what is finished is kept, and the same command goes on from there."
 EXAMPLES = """
 examples:
   python -m flows pipeline conf/digits.yaml
@@ -71,13 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(asked, config, log)
     except KeyboardInterrupt:
-        return _complain("stopped; what is finished is kept, and the same command goes on from there.", 130)
+        return _complain(f"stopped; {KEPT}", 130)
     except Exception as error:  # a person gets one sentence, the log has the whole story
         from ldsvm.datasets import DataError
         from ldsvm.experiment.trial import sentence
 
         if isinstance(error, ConfigError | DataError):
             return _complain(str(error), 2)
+        if environment.full(config.paths.runs):
+            return _complain(f"{asked.name} failed: no space is left for {config.paths.runs}; {KEPT}", 1)
         where = ""
         if log.exists():
             logging.getLogger("flows").exception("the flow failed")
@@ -156,6 +159,7 @@ def _show(config: Config, experiment_id: str, pipeline: str | None) -> None:
 def _log_to(file: Path) -> logging.Handler:
     """Send every log line to one file; the screen is for progress and results."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    logging.raiseExceptions = False  # on a full disk every line would be a traceback on the screen
     handler = logging.FileHandler(file, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     _only(handler)

@@ -46,12 +46,36 @@ def ask(api: str, path: str, **body: Any) -> Any:
         time.sleep(pause)
 
 
-def deploy(api: str, folder: Path, log: Path) -> bool:
-    """Send the deployments of prefect.yaml that are new, changed or absent; return whether that went well.
+def described() -> dict[str, str]:
+    """Return name and digest of all of prefect.yaml: what it says of each, its variables, the source of the flow.
 
-    The others keep what a user changed in Prefect's pages. folder: where it is remembered what was sent.
+    Raises ConfigError when the file does not say it.
     """
-    wanted, memory = _wanted(), folder / "deployed.json"
+    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.trial import sentence
+
+    try:
+        text = FILE.read_text("utf-8")
+        said = yaml.safe_load(text)
+        values = [os.environ.get(name) for name in re.findall(r"\{\{\s*\$(\w+)", text)]
+        return {one["name"]: _digest(one, said["pull"], values) for one in said["deployments"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+        why = sentence(error)
+    raise ConfigError(f"prefect.yaml cannot be used ({why}); allowed: what prefect deploy takes.")
+
+
+def _digest(one: dict[str, Any], *more: Any) -> str:
+    source = (ROOT / one["entrypoint"].partition(":")[0]).read_text("utf-8")
+    return hashlib.sha256(json.dumps([one, source, *more]).encode()).hexdigest()
+
+
+def deploy(api: str, wanted: dict[str, str], folder: Path, log: Path) -> bool:
+    """Send the deployments that are new, changed or absent on the server; return whether that went well.
+
+    The others keep what a user changed in Prefect's pages. wanted: what `described` returns. folder: where it is
+    remembered what was sent.
+    """
+    memory = folder / "deployed.json"
     present = {one["name"] for one in ask(api, "deployments/filter")}
     if names := _due(wanted, memory, present):
         command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
@@ -69,18 +93,6 @@ def _due(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list
     except (OSError, ValueError, TypeError):
         sent = {}
     return [name for name, digest in wanted.items() if sent.get(name) != digest or name not in present]
-
-
-def _wanted() -> dict[str, str]:
-    """Return name and digest of every deployment: what the file says of it, its variables, the source of its flow."""
-    text = FILE.read_text("utf-8")
-    said = yaml.safe_load(text)
-    values = [os.environ.get(name) for name in re.findall(r"\{\{\s*\$(\w+)", text)]
-    digests = {}
-    for one in said["deployments"]:
-        source = (ROOT / one["entrypoint"].partition(":")[0]).read_text("utf-8")
-        digests[one["name"]] = hashlib.sha256(json.dumps([one, said["pull"], values, source]).encode()).hexdigest()
-    return digests
 
 
 def listing(api: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from flows import ROOT
 if TYPE_CHECKING:
     from ldsvm.experiment.config import Config
 
+SPACE_MIB = 50  # two empty stores take 15
 START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
 
 
@@ -52,6 +54,13 @@ def writable(runs: Path) -> None:
         raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
     if not os.access(runs, os.W_OK):
         raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
+    if (left := shutil.disk_usage(runs).free >> 20) < SPACE_MIB:
+        raise ConfigError(f"paths.runs is {runs}, where {left} MiB are left; allowed: a disk with {SPACE_MIB} MiB.")
+
+
+def full(runs: Path) -> bool:
+    """Return whether the disk of the folder of results is full, which explains whatever went wrong."""
+    return runs.exists() and shutil.disk_usage(runs).free < 2**20
 
 
 def configure(runs: Path) -> None:

@@ -131,6 +131,7 @@ def status(settings: Settings) -> int:
 def _start(settings: Settings, names: Sequence[str]) -> None:
     from ldsvm.experiment.tracking import Tracker, store_uri
 
+    wanted = deployments.described()
     for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
         if name in names:
             processes.claim(getattr(settings, name), variable)
@@ -148,7 +149,7 @@ def _start(settings: Settings, names: Sequence[str]) -> None:
         worker = ["worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"]
         _launch("worker", ["prefect", *worker], settings)
     _wait("worker", settings)  # it also makes the pool
-    if not deployments.deploy(settings.api, settings.file("worker").parent, settings.log("deploy")):
+    if not deployments.deploy(settings.api, wanted, settings.file("worker").parent, settings.log("deploy")):
         raise Failed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
     _wait("mlflow", settings)  # the slowest, and nobody needed it so far
 

@@ -37,7 +37,7 @@ def check(name: str, params: Mapping[str, Any], n: int, m: int, d: int, availabl
     ----------
     params : those that differ from the defaults, by name.
     n, m, d : training rows, rows predicted at once, inputs.
-    available : bytes, by default what `available` finds; where that is unknown nothing is refused.
+    available : bytes, by default what the machine has; where that is unknown nothing is refused.
 
     Raises
     ------
@@ -64,9 +64,13 @@ def refuse(name: str, needed: int, available: int, n: int) -> None:
         return
     instead = " or nystroem_svm" if name in WHAT else ""
     raise NotRun(
-        f"not run: needs {needed / GIB:.1f} GiB for {WHAT.get(name, 'its arrays')} of {n:,} rows, "
-        f"{available / GIB:.1f} GiB are available; use fewer rows{instead}"
+        f"not run: needs {_size(needed)} for {WHAT.get(name, 'its arrays')} of {n:,} rows, "
+        f"{_size(available)} are available; use fewer rows{instead}"
     )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / GIB:.1f} GiB" if n_bytes >= GIB else f"{n_bytes / MIB:.1f} MiB"
 
 
 def nothing(params: Params, n: int, m: int, d: int) -> int:

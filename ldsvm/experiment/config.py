@@ -154,11 +154,13 @@ class SearchConfig(Frozen):
 class LimitsConfig(Frozen):
     """What one fit, and one task, may take.
 
-    fit_s: seconds of a fit; points of a search that are fitted together have as many times that. task_s: seconds of
-    all that one method does on one problem.
+    fit_s: seconds of a fit; points of a search that are fitted together have as many times that. fit_mib: memory it
+    may allocate, in MiB; None for what the machine has free, shared between the trials that run there at a time.
+    task_s: seconds of all that one method does on one problem.
     """
 
     fit_s: float = Field(gt=0)
+    fit_mib: float | None = Field(gt=0, allow_inf_nan=False)
     task_s: float = Field(gt=0)
 
 

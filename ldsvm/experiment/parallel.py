@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 import shutil
-import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
+from ldsvm.experiment.crash import crash, reported
+from ldsvm.experiment.machines import shares, too_small, unreachable
+from ldsvm.experiment.memory_limit import MemoryLimit, held
 from ldsvm.experiment.trial import Job, Trial, sentence
 
 Run = Callable[[Job], list[Trial]]
@@ -30,7 +33,6 @@ Run = Callable[[Job], list[Trial]]
 RETRIES = 2  # of a job whose process was killed from outside
 OBJECT_STORE = 100 * 2**20  # bytes of shared memory; only trials pass through it
 LONGEST = 27  # letters of a folder that leave room for Ray's names in the 107 of a Unix socket's
-KNOCK_SECONDS = 5.0  # Ray itself takes minutes to find that nobody answers
 
 
 class ClusterFailed(RuntimeError):
@@ -39,10 +41,14 @@ class ClusterFailed(RuntimeError):
 
 @dataclass(eq=False)
 class _Flight:
-    """A job on its way. end: when its time is over, known once it runs. retries: how many are left."""
+    """A job on its way. word: where its process tells of a crash. end: when its time is over, known once it runs.
+
+    retries: how many are left.
+    """
 
     function: Run
     job: Job
+    word: Path
     retries: int = RETRIES
     results: Any = None
     end: float = math.inf
@@ -53,15 +59,21 @@ class Cluster:
 
     workers: jobs at a time. address: "host:port" of the head of a running Ray, or "auto" for one on this machine; None
     starts one here and ends it afterwards. threads: of each job. fit_s: seconds that one fit may take; a job of
-    several points may take as many times that, counted from when it runs. One cluster at a time in a process.
+    several points may take as many times that, counted from when it runs. fit_mib: MiB that one job may allocate; None
+    divides what a machine had free when Ray started there by the jobs that it can run at a time. One cluster at a time
+    in a process.
     """
 
-    def __init__(self, workers: int, address: str | None, threads: int, fit_s: float) -> None:
+    def __init__(
+        self, workers: int, address: str | None, threads: int, fit_s: float, fit_mib: float | None = None
+    ) -> None:
         self._workers, self._address, self._threads, self._fit_s = workers, address, threads, fit_s
+        self._limit = MemoryLimit(fit_mib, threads)
+        self._shares: dict[str, MemoryLimit] = {}  # of machines, by Ray's names for them
         self._flights: list[_Flight] = []
         self._remote: Any = None  # what Ray calls; None while it is not started
         self._over = threading.Event()
-        self._folder: str | None = None
+        self._folder = Path()  # of words of crashes, and of the Ray that is started here
 
     def __enter__(self) -> Cluster:
         return self
@@ -76,9 +88,9 @@ class Cluster:
         the caller stops early, what still runs is cancelled; Ctrl-C closes the cluster too. Raises ClusterFailed when
         Ray does not start, or ends.
         """
-        waiting = [_Flight(function, job) for job in reversed(jobs)]
-        if waiting:
+        if jobs:
             self._start()
+        waiting = [_Flight(function, job, self._folder / uuid4().hex) for job in reversed(jobs)]
         try:
             while waiting or self._flights:
                 while waiting and len(self._flights) < self._workers:
@@ -99,9 +111,9 @@ class Cluster:
             self._remote = None
             ray.shutdown()  # of a cluster that was joined this ends nothing but the connection
             self._over.set()
-        if self._folder is not None:
+        if self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            self._folder = Path()
 
     def _start(self) -> None:
         if self._remote is not None:
@@ -118,27 +130,30 @@ class Cluster:
         self._over = threading.Event()
         try:
             _hold(self._options(), self._over)
-            _check_room(self._threads, ray.nodes())  # type: ignore[no-untyped-call]
+            nodes = ray.nodes()  # type: ignore[no-untyped-call]
+            _refuse(too_small(self._threads, nodes))
         except BaseException as error:
             self.close()
             if isinstance(error, ClusterFailed) or not isinstance(error, Exception):
                 raise
             what = "did not start" if self._address is None else f"at {self._address} cannot be joined"
             raise ClusterFailed(f"Ray {what} ({sentence(error)}).") from error
+        if self._limit.mib is None:
+            self._shares = shares(self._workers, self._threads, nodes)
 
     def _options(self) -> dict[str, Any]:
         """Return where Ray runs, and what of this machine it may take, as `ray.init` wants it."""
-        if self._address is not None:
-            _knock(self._address)
-            return {"address": self._address}
         base = tempfile.gettempdir()
-        self._folder = tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp")
-        own = {"address": "local", "include_dashboard": False, "_temp_dir": self._folder}
+        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp"))
+        if self._address is not None:
+            _refuse(unreachable(self._address))
+            return {"address": self._address}
+        own = {"address": "local", "include_dashboard": False, "_temp_dir": str(self._folder)}
         return {**own, "num_cpus": self._workers * self._threads, "object_store_memory": OBJECT_STORE}
 
     def _launch(self, flight: _Flight) -> _Flight:
         flight.end = math.inf  # it may have to wait for a process first
-        flight.results = self._remote.remote(flight.function, flight.job, self._threads)
+        flight.results = self._remote.remote(flight.function, flight.job, self._limit, self._shares, flight.word)
         return flight
 
     def _wait(self) -> Iterator[list[Trial]]:
@@ -167,8 +182,10 @@ class Cluster:
         except LocalRayletDiedError as error:
             raise ClusterFailed("Ray ended in the middle of a search; its finished trials are kept.") from error
         except RayError:  # the process of the job, or its machine, is gone
-            if flight.retries == 0:
-                return _failed(flight.job, f"stopped: its process ended {RETRIES + 1} times")
+            how = crash(flight.word)
+            if how or flight.retries == 0:  # what crashed would do so again
+                end = f"with {how}" if how else f"{RETRIES + 1} times"
+                return _failed(flight.job, f"stopped: its process ended {end}{self._limit.under}")
             flight.retries -= 1
             self._launch(flight)
             return None
@@ -193,35 +210,26 @@ class Cluster:
             ray.cancel(flight.results, force=True)
 
 
-def _serve(function: Run, job: Job, threads: int) -> Iterator[list[Trial] | None]:
+def _serve(
+    function: Run, job: Job, limit: MemoryLimit, by_machine: dict[str, MemoryLimit], word: Path
+) -> Iterator[list[Trial] | None]:
     """Tell that the job runs now, then its trials; for a process of Ray's."""
+    import ray
+
     yield None
-    with threadpool_limits(threads):
-        yield function(job)
+    share = by_machine.get(ray.get_runtime_context().get_node_id(), limit)  # a machine may have joined later
+    with threadpool_limits(limit.threads), reported(word), held(share.here()):
+        trials = function(job)
+    yield trials
 
 
 def _failed(job: Job, reason: str) -> list[Trial]:
     return [Trial(dict(p), order, failure=reason) for p, order in zip(job.points, job.orders, strict=True)]
 
 
-def _check_room(threads: int, nodes: list[dict[str, Any]]) -> None:
-    """Refuse a cluster on which every job would wait for ever."""
-    most = max((int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]), default=0)
-    if threads > most:
-        raise ClusterFailed(f"{threads} threads a job: no machine of the cluster has as many; allowed: up to {most}.")
-
-
-def _knock(address: str) -> None:
-    """Refuse an address where nobody answers."""
-    if address == "auto":
-        return
-    if not re.fullmatch(r"[\w.-]+:\d{1,5}", address):
-        raise ClusterFailed(f"{address!r} is no address of a Ray cluster; allowed: host:port of its head, or auto.")
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise ClusterFailed(f"Ray at {address} cannot be joined: nobody answers there ({error}).") from error
+def _refuse(sentence: str | None) -> None:
+    if sentence:
+        raise ClusterFailed(sentence)
 
 
 def _hold(options: dict[str, Any], over: threading.Event) -> None:

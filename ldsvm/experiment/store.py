@@ -49,8 +49,19 @@ class StoreFile:
         if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
             raise self._unwritable()
 
+    def create(self, make_tables: Callable[[str, str], None]) -> None:
+        """Make the file, whole or not at all: MLflow would refuse one whose making was stopped on the way.
+
+        make_tables: makes a store at an address, with a place for artifacts.
+        """
+        new = self.path.with_name(f"new-{NAME}")
+        for left in new.parent.glob(f"{new.name}*"):  # by a process that was killed
+            left.unlink()
+        make_tables(f"sqlite:///{new}", (self.path.parent / "artifacts").as_uri())
+        os.replace(new, self.path)
+
     def prepare(self) -> None:
-        """Make the file if needed, and quick; waits LOCK_SECONDS for a lock, and raises what `guard` translates."""
+        """Make the file quick; waits LOCK_SECONDS for a lock, and raises what `guard` translates."""
         with closing(sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")  # fails now, and not after MLflow's minutes of trying
             connection.execute("ROLLBACK")

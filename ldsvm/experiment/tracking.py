@@ -142,14 +142,18 @@ class Tracker:
         return Guarded(client, file)
 
     def _connect(self, file: StoreFile) -> Any:
-        file.prepare()
+        if file.path.exists():
+            file.prepare()  # tells what is wrong before MLflow is imported
         import mlflow
 
+        if not file.path.exists():
+            file.create(_make_tables)
+            file.prepare()
         commit_quickly()
         mlflow.set_tracking_uri(store_uri(self.runs))
         try:
             client = mlflow.MlflowClient()
-            client.search_experiments(max_results=1)  # makes the tables
+            client.search_experiments(max_results=1)
         except mlflow.MlflowException as error:
             if "schema" not in str(error):
                 raise
@@ -242,6 +246,13 @@ class Tracker:
         for run in stale:
             self.client.set_terminated(run.info.run_id, "KILLED")
         return len(stale)
+
+
+def _make_tables(uri: str, artifacts: str) -> None:
+    """Make a store at an address. artifacts: of the experiment Default, which MLflow makes too."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    SqlAlchemyStore(uri, artifacts).engine.dispose()  # type: ignore[no-untyped-call]
 
 
 def sweep(runs: Path) -> int:

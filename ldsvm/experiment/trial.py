@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ldsvm.baselines import lookup, memory
+from ldsvm.experiment import memory_limit
 from ldsvm.experiment.config import MethodConfig
 
 Arrays = NDArray[Any]
@@ -102,11 +103,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted estimator with the seconds its training took and the warnings it gave."""
+    """A fitted estimator with the seconds its training took and the warnings it gave.
+
+    peak_mib: memory that the training took at its peak, see `memory_limit.watch`.
+    """
 
     model: Any
     seconds: float
     notes: list[str]
+    peak_mib: float | None
 
 
 def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
@@ -121,7 +126,7 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
         share = (time.perf_counter() - start) / len(trials)
         return [replace(trial, seconds=share) for trial in trials]
     except Exception as error:
-        reason, share = sentence(error), (time.perf_counter() - start) / len(job.points)
+        reason, share = memory_limit.reached(error) or sentence(error), (time.perf_counter() - start) / len(job.points)
         points = zip(job.points, job.orders, strict=True)
         return [Trial(dict(p), order, seconds=share, failure=reason) for p, order in points]
 
@@ -142,30 +147,36 @@ def _limited(job: Job, data: Data) -> tuple[Job, Data]:
 
 def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:
     """Fit one point on the training set; the validation set is passed only to methods that stop by it."""
-    memory.check(job.method.estimator, {**job.method.params, **point}, *data.shape)
+    _check_memory(job, point, data)
     estimator = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs)
     iterative = lookup(job.method.estimator).iterative
     extra = {"eval_set": data.eval_set, "callback": on_step} if iterative else {}
-    start = time.perf_counter()
+    peak, start = memory_limit.watch(), time.perf_counter()
     # Not every library knows n_jobs, and threads that wait for a processor cost more than they bring.
     with threadpool_limits(job.n_jobs), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(data.X, data.y, **extra)
-    return Fit(estimator, time.perf_counter() - start, notes(caught))
+    return Fit(estimator, time.perf_counter() - start, notes(caught), peak())
 
 
 def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
     from ldsvm import fit_path
 
+    _check_memory(job, job.points[0], data)  # C, in which they differ, has no say in it
     estimator = job.method.make(job.points[0], seed=job.seed, n_jobs=job.n_jobs)
     values = [point["C"] for point in job.points]
-    start = time.perf_counter()
+    peak, start = memory_limit.watch(), time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report = None if on_step is None else lambda C, info: on_step({"C": C, **info})
         models = fit_path(estimator, data.X, data.y, values, eval_set=data.eval_set, callback=report)
-    seconds = (time.perf_counter() - start) / len(models)
-    return [Fit(model, seconds, notes(caught)) for model in models]
+    seconds, peak_mib = (time.perf_counter() - start) / len(models), peak()
+    return [Fit(model, seconds, notes(caught), peak_mib) for model in models]
+
+
+def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
+    params, free = {**job.method.params, **point}, memory_limit.available()
+    memory.check(job.method.estimator, params, *data.shape, available=free)
 
 
 def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:

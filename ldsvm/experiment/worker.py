@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from ldsvm.experiment.memory_limit import MemoryLimit, OverLimit, held, noted
+
 Tell = Callable[[Any], None]
 START_SECONDS = 120.0  # importing NumPy and its friends on a busy machine
 
@@ -22,16 +24,31 @@ class Stopped(RuntimeError):
 class Runner(Protocol):
     """Who calls a function: this process (`Here`) or one that can be stopped (`Worker`)."""
 
-    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
-        """Return function(*arguments, tell); raise what it raises, or Stopped after limit_s seconds."""
+    def call(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        limit_s: float,
+        memory: MemoryLimit | None = None,
+        tell: Tell | None = None,
+    ) -> Any:
+        """Return function(*arguments, tell); raise what it raises, or Stopped at one of the limits."""
 
 
 class Here:
-    """Calls in this process; nothing can stop them."""
+    """Calls in this process; nothing can stop them, and only estimates know the limit of memory."""
 
-    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
+    def call(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        limit_s: float,
+        memory: MemoryLimit | None = None,
+        tell: Tell | None = None,
+    ) -> Any:
         """Return function(*arguments, tell)."""
-        return function(*arguments, tell or _ignore)
+        with noted(memory):
+            return function(*arguments, tell or _ignore)
 
 
 class Worker:
@@ -45,6 +62,7 @@ class Worker:
         self._process: Any = None
         self._thread: Any = None
         self._pipe: Any = None
+        self._limit: MemoryLimit | None = None
 
     def __enter__(self) -> Worker:
         return self
@@ -52,11 +70,22 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def call(self, function: Callable[..., Any], *arguments: Any, limit_s: float, tell: Tell | None = None) -> Any:
-        """Return function(*arguments, tell); raise what it raises, or Stopped after limit_s seconds."""
+    def call(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        limit_s: float,
+        memory: MemoryLimit | None = None,
+        tell: Tell | None = None,
+    ) -> Any:
+        """Return function(*arguments, tell); raise what it raises, or Stopped at one of the limits.
+
+        limit_s: seconds. memory: what the call may allocate, None as much as it likes.
+        """
         if self._process is None:
             self._start()
-        self._pipe.send((function, arguments))
+        self._limit = None if memory is None else memory.here()
+        self._pipe.send((function, arguments, self._limit))
         end = time.monotonic() + limit_s
         while True:
             kind, value = self._receive(end, f"stopped: time limit of {limit_s:g} s")
@@ -64,6 +93,8 @@ class Worker:
                 return value
             if kind == "failed":
                 raise value
+            if kind == "stopped":
+                raise Stopped(value)
             if tell is not None:
                 tell(value)
 
@@ -94,7 +125,8 @@ class Worker:
                 return answer
         except (EOFError, ConnectionResetError):
             self._process.join()
-            too_late = f"stopped: its process ended with {_cause(self._process.exitcode)}"
+            under = "" if self._limit is None else self._limit.under
+            too_late = f"stopped: its process ended with {_cause(self._process.exitcode)}{under}"
         except BaseException:  # such as Ctrl-C: the child must not go on
             self.close()
             raise
@@ -110,17 +142,25 @@ def _serve(pipe: Any) -> None:
     pipe.send(("ready", None))
     while True:
         try:
-            function, arguments = pipe.recv()
+            function, arguments, limit = pipe.recv()
         except EOFError:
             return
         try:
-            answer = ("done", function(*arguments, lambda news: pipe.send(("news", news))))
-        except Exception as error:
-            answer = ("failed", error)
-        try:
-            pipe.send(answer)
+            pipe.send(_answer(function, arguments, limit, lambda news: pipe.send(("news", news))))
         except Exception as error:  # an answer that cannot be pickled
             pipe.send(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _answer(
+    function: Callable[..., Any], arguments: tuple[Any, ...], limit: MemoryLimit | None, tell: Tell
+) -> tuple[str, Any]:
+    try:
+        with held(limit):
+            return "done", function(*arguments, tell)
+    except OverLimit as error:
+        return "stopped", str(error)
+    except Exception as error:
+        return "failed", error
 
 
 def _cause(code: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -20,9 +21,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from ldsvm.experiment import parallel
+from ldsvm.experiment import memory_limit
 from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.journal import Journal
+from ldsvm.experiment.machines import shares, too_small
+from ldsvm.experiment.memory_limit import MIB, MemoryLimit
 from ldsvm.experiment.parallel import Cluster, ClusterFailed
 from ldsvm.experiment.search import run_search
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
@@ -73,6 +76,22 @@ def hangs(job: Job, folder: Path) -> list[Trial]:
         (folder / "pid").write_text(str(os.getpid()))
         time.sleep(60)
     return done(job)
+
+
+def greedy(job: Job, folder: Path) -> list[Trial]:
+    """Take 500 MiB in place 0, take them where nobody looks in place 1, and behave elsewhere."""
+    (folder / f"{job.orders[0]}-{uuid4().hex}").touch()
+    if job.orders[0] == 0:
+        np.ones(500 * 2**17)
+    if job.orders[0] == 1:
+        malloc = ctypes.CDLL(None).malloc
+        malloc.restype = ctypes.c_void_p
+        ctypes.memset(ctypes.c_void_p(malloc(500 * 2**20)), 1, 1)
+    return done(job)
+
+
+def allowance(job: Job) -> list[Trial]:
+    return [Trial({"bytes": memory_limit.available()}, job.orders[0])]
 
 
 def threads(job: Job) -> list[Trial]:
@@ -157,9 +176,10 @@ def begun(folder: Path) -> list[int]:
 
 
 def timeless(line: dict[str, Any]) -> str:
-    """A journal's line without what a clock says, to compare."""
+    """A journal's line without what a clock or the system says, to compare."""
     history = [{k: v for k, v in row.items() if "second" not in k} for row in line["trial"]["history"]]
-    return json.dumps({**line, "trial": {**line["trial"], "history": history, "train_s": 0, "seconds": 0}})
+    measured = {"history": history, "train_s": 0, "seconds": 0, "peak_mib": 0}
+    return json.dumps({**line, "trial": {**line["trial"], **measured}})
 
 
 @pytest.mark.parametrize("method", [SVM, OURS], ids=["points", "paths"])
@@ -184,6 +204,33 @@ def test_a_killed_process_is_replaced_and_what_does_not_end_well_is_a_row(cluste
         3: None,
     }
     assert len(list(tmp_path.glob("died-*"))) == 3
+
+
+def test_memory_beyond_the_limit_is_a_row_at_once_and_tried_again_by_the_next_search(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_limit", MemoryLimit(100))
+    monkeypatch.setattr(cluster, "_shares", {})
+    run, journal = partial(greedy, folder=tmp_path), tmp_path / "journal" / "a"
+
+    def find() -> list[str | None]:
+        trials = run_search(GRID, run, seed=0, n_jobs=1, executor=cluster.map, journal=Journal(journal))
+        return [trial.failure for trial in trials]
+
+    short = "stopped: memory limit of 100 MiB"
+    crashed = "stopped: its process ended with segmentation fault under a memory limit of 100 MiB"
+    assert find() == [short, crashed] + [None] * 6
+    assert begun(tmp_path) == list(range(8))  # the crash was not tried three times
+    assert find() == [short, crashed] + [None] * 6
+    assert begun(tmp_path) == sorted([0, 1, *range(8)])
+
+
+def test_without_a_limit_the_jobs_at_a_time_share_what_the_machine_has(cluster: Cluster) -> None:
+    import ray
+
+    ((trial,),) = cluster.map(allowance, [job(0)])
+    free = min(memory_limit.available() or 0, ray.cluster_resources()["memory"])
+    assert 0.3 * free < trial.params["bytes"] < 0.6 * free
 
 
 def test_time_counts_from_when_a_job_runs_and_for_each_of_its_points(
@@ -344,6 +391,15 @@ def test_a_ray_that_does_not_start_is_one_sentence_and_leaves_no_folder(
 
 def test_more_threads_than_any_machine_has_are_refused_and_not_waited_for() -> None:
     nodes = [{"Alive": True, "Resources": {"CPU": 4.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
-    parallel._check_room(4, nodes)
-    with pytest.raises(ClusterFailed, match=r"^5 threads a job: .*; allowed: up to 4\.$"):
-        parallel._check_room(5, nodes)
+    assert too_small(4, nodes) is None
+    assert too_small(5, nodes) == "5 threads a job: no machine of the cluster has as many; allowed: up to 4."
+
+
+def test_each_machine_divides_its_memory_by_the_jobs_that_go_there() -> None:
+    def node(name: str, threads: float, mib: float, alive: bool = True) -> dict[str, Any]:
+        return {"NodeID": name, "Alive": alive, "Resources": {"CPU": threads, "memory": mib * MIB}}
+
+    nodes = [node("a", 4, 1000), node("b", 32, 1000), node("c", 1, 1000), node("d", 4, 1000, alive=False)]
+    silent = {"NodeID": "e", "Alive": True, "Resources": {"CPU": 4.0}}
+    found = shares(10, 2, [*nodes, silent])
+    assert found == {"a": MemoryLimit(500, 2), "b": MemoryLimit(100, 2)}  # "c" can run none

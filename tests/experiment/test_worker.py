@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,8 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from ldsvm.experiment import memory_limit
+from ldsvm.experiment.memory_limit import MIB, MemoryLimit
 from ldsvm.experiment.worker import Here, Runner, Stopped, Tell, Worker
 
 
@@ -40,6 +44,26 @@ def leaves(_: Tell) -> None:
 
 def whoami(_: Tell) -> int:
     return os.getpid()
+
+
+def takes(mib: int, _: Tell) -> float:
+    kept = [np.ones(10 * MIB // 8) for _ in range(mib // 10)]
+    return float(kept[-1][-1])
+
+
+def crashes(mib: int, _: Tell) -> None:
+    """Take memory as a library does that never looks whether it got it."""
+    malloc = ctypes.CDLL(None).malloc
+    malloc.restype = ctypes.c_void_p
+    ctypes.memset(ctypes.c_void_p(malloc(mib * MIB)), 1, 1)
+
+
+def resident(_: Tell) -> float:
+    return memory_limit._sizes()["VmRSS"] / MIB
+
+
+def allowance(_: Tell) -> int | None:
+    return memory_limit.available()
 
 
 def unpicklable(_: Tell) -> object:
@@ -83,6 +107,37 @@ def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, w
     with pytest.raises(Stopped, match=f"^stopped: its process ended with {words}$"):
         worker.call(how, limit_s=60)  # type: ignore[arg-type]
     assert worker.call(twice, 2, limit_s=60) == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds private memory")
+def test_a_call_that_takes_too_much_memory_is_stopped_and_its_process_goes_on(worker: Worker) -> None:
+    number, before = worker.call(whoami, limit_s=60), worker.call(resident, limit_s=60)
+    limit = MemoryLimit(150)
+    assert worker.call(takes, 120, limit_s=60, memory=limit) == 1
+    with pytest.raises(Stopped, match=r"^stopped: memory limit of 150 MiB$"):
+        worker.call(takes, 500, limit_s=60, memory=limit)
+    assert worker.call(resident, limit_s=60) < before + 60  # libraries, and nothing of the 500
+    assert worker.call(takes, 120, limit_s=60, memory=limit) == 1
+    assert worker.call(takes, 500, limit_s=60) == 1
+    assert worker.call(whoami, limit_s=60) == number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds private memory")
+def test_a_library_that_crashes_for_want_of_memory_is_told_with_the_limit(worker: Worker) -> None:
+    with pytest.raises(Stopped, match=r"^stopped: its process ended with signal 11 under a memory limit of 100 MiB$"):
+        worker.call(crashes, 500, limit_s=60, memory=MemoryLimit(100))
+    assert worker.call(twice, 2, limit_s=60, memory=MemoryLimit(100)) == 4
+    with pytest.raises(Stopped, match=r"ended with signal 9, as when memory runs out$"):
+        worker.call(dies, limit_s=60)  # a limit is forgotten with its call
+
+
+def test_estimates_know_the_limit_of_the_call_only(worker: Worker) -> None:
+    runners: list[Runner] = [Here(), worker]
+    for runner in runners:
+        free = runner.call(allowance, limit_s=60)
+        assert runner.call(allowance, limit_s=60, memory=MemoryLimit(3)) == 3 * MIB
+        assert (free is None) == (runner.call(allowance, limit_s=60, memory=MemoryLimit()) is None)
+        assert free is None or free > 3 * MIB
 
 
 def test_an_answer_that_cannot_travel_is_an_error_and_not_a_hang(worker: Worker) -> None:

@@ -175,7 +175,7 @@ def test_ctrl_c_in_the_middle_leaves_no_process_and_no_open_run(
             time.sleep(0.2)
         send(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err.splitlines()[-1]) == (130, "", "stopped.")
+    assert (process.returncode, out, err.splitlines()[-1].startswith("stopped")) == (130, "", True)
     assert "Traceback" not in err
     assert children(tmp_path) == []
     assert {status for _, _, status in statuses(tmp_path)} == {"KILLED"}

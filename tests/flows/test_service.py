@@ -151,7 +151,7 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
 
     def deploy() -> list[str]:
         sent.clear()
-        assert deployments.deploy("api", tmp_path, tmp_path / "log") == (code == 0)
+        assert deployments.deploy("api", deployments.described(), tmp_path, tmp_path / "log") == (code == 0)
         return list(sent)
 
     monkeypatch.setattr(deployments, "ask", lambda *_: [{"name": name} for name in present])
@@ -173,6 +173,25 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
     assert deploy() == []
     monkeypatch.setenv("LDSVM_ROOT", "/another")  # a variable of the file
     assert deploy() == every
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a: b: c", "ScannerError"), ("[]", "TypeError"), ("pull: []\ndeployments: [{name: one}]", "entry")],
+)
+def test_a_prefect_yaml_that_cannot_be_read_is_one_sentence_before_anything_starts(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "prefect.yaml").write_text(text)
+    monkeypatch.setattr(deployments, "FILE", tmp_path / "prefect.yaml")
+    monkeypatch.setattr(environment, "serve", lambda *_: None)  # it would set this process's environment
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+    assert main(["up"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and "Traceback" not in err
+    assert err.splitlines()[-1].startswith("prefect.yaml cannot be used (")
+    assert not (tmp_path / "runs" / "logs").exists()
 
 
 def test_under_make_up_its_folder_is_the_one_that_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:

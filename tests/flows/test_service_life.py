@@ -119,7 +119,7 @@ def free_ports() -> tuple[int, int]:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 100
+    end = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < end, f"it did not happen: {what}"
         time.sleep(0.3)
