@@ -27,9 +27,16 @@ from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Here
 
 DIGITS = "conf/digits.yaml"
-# Fits of a second or two, each a job of its own, so that a search of ours takes about two minutes on one thread.
-LONG = ["n_jobs=1", "methods.ours.params={max_iter: 150, patience: 150}", "methods.ours.search.n_basis=[400, 600]"]
-EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "patience": 80, "C": 1.0})
+# On one thread a search of some two minutes: many widths, three penalties fitted together for each.
+WIDTHS = [round(0.05 + 0.01 * i, 2) for i in range(40)]
+LONG = [
+    "n_jobs=1",
+    "problems=[{name: 10 classes, labels: original}]",
+    "methods.ours.params={max_iter: 150, n_iter_no_change: 150}",
+    "methods.ours.search.n_basis=[400, 600]",
+    f"methods.ours.search.gamma={WIDTHS}",
+]
+EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "n_iter_no_change": 80, "C": 1.0})
 
 
 def run(quick: bool = False) -> Result:

@@ -155,7 +155,7 @@ def _bounded(limit: MemoryLimit | None) -> Iterator[None]:
 
 @cache
 def _reserve(threads: int) -> None:
-    """Let every OpenBLAS of this process have its buffers now: when it is refused one later, it asks for ever.
+    """Let every OpenBLAS of this process have its buffers now: refused one later, it asks for ever or ends the process.
 
     It keeps what is given back, 32 MiB for each thread that computes, of which only what is used becomes real.
     """

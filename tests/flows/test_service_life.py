@@ -225,6 +225,8 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert states == ["COMPLETED", "CRASHED", "CRASHED", "CRASHED", "CRASHED", "CANCELLED"]
     assert column(store, "select active_slots from concurrency_limit_v2") == [0] * 4
     assert service.tracked("RUNNING") == 0
+    said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
+    assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
     assert service.call("down").stdout == "nothing runs\n"
 
 
