@@ -144,6 +144,7 @@ def test_the_whole_life_of_a_service(service: Service) -> None:
     _a_run_for_another_folder_is_refused(service)
     _a_run_whose_process_is_killed_is_crashed_at_once(service)
     _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service)
+    _so_is_a_run_whose_worker_was_asked_to_end(service)
     _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service)
     _down_leaves_nothing_behind(service)
 
@@ -197,11 +198,22 @@ def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Se
     assert [one["name"] for one in service.ask("deployments/filter") if one["paused"]] == ["own-table"]
 
 
-def _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service: Service) -> None:
+def _so_is_a_run_whose_worker_was_asked_to_end(service: Service) -> None:
     before = service.tracked("KILLED")
+    left = service.start("digits")
+    wait_for(lambda: service.tracked("KILLED") > before, "the run marks what the one before left")
+    wait_for(lambda: service.tracked("RUNNING") > 0, "the run computes")
+    worker = service.process("worker")
+    os.kill(worker.pid, signal.SIGTERM)  # what a machine that is shut down sends
+    wait_for(lambda: not worker.alive, "the worker has ended")
+    assert service.state(left) == "RUNNING"  # so Prefect believes
+    assert service.call("up").returncode == 0
+    assert service.state(left) == "CRASHED"
+
+
+def _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service: Service) -> None:
     running = service.start("digits")
-    wait_for(lambda: service.tracked("KILLED") > before, "the third run marks what the second one left")
-    wait_for(lambda: service.tracked("RUNNING") > 0, "the third run computes")
+    wait_for(lambda: service.state(running) == "RUNNING", "it has the place of the one before")
     second = service.start("digits")
     worker = service.process("worker")
     assert "worker runs already" in service.call("up").stdout
@@ -222,7 +234,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
         socket.create_server(("127.0.0.1", port)).close()
     store = service.runs / "prefect" / "prefect.db"
     states = column(store, "select state_type from flow_run order by created")
-    assert states == ["COMPLETED", "CRASHED", "CRASHED", "CRASHED", "CRASHED", "CANCELLED"]
+    assert states == ["COMPLETED", *["CRASHED"] * 4, "CRASHED", "CANCELLED"]
     assert column(store, "select active_slots from concurrency_limit_v2") == [0] * 4
     assert service.tracked("RUNNING") == 0
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
