@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ldsvm.baselines import lookup
-from ldsvm.experiment.config import Config, MethodConfig, ProblemConfig
+from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.judge import Score, judge
+from ldsvm.experiment.memory_limit import MemoryLimit
 from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
@@ -46,15 +47,20 @@ class Match:
 
     prepared: Prepared
     labels: str
-    fit_s: float
+    limits: LimitsConfig
     runner: Runner
+
+    def _memory(self, job: Job) -> MemoryLimit:
+        return MemoryLimit(self.limits.fit_mib, job.n_jobs)
 
     def search(self, job: Job, on_step: OnStep) -> list[Trial]:
         """Run one job of a search within its time; never raises."""
         start = time.perf_counter()
         try:
-            limit = self.fit_s * len(job.points)
-            found: list[Trial] = self.runner.call(fit_job, job, self.prepared, self.labels, limit_s=limit, tell=on_step)
+            seconds = self.limits.fit_s * len(job.points)
+            found: list[Trial] = self.runner.call(
+                fit_job, job, self.prepared, self.labels, limit_s=seconds, memory=self._memory(job), tell=on_step
+            )
             return found
         except Stopped as stop:
             spent = (time.perf_counter() - start) / len(job.points)
@@ -64,16 +70,19 @@ class Match:
     def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
         judged: Judged = self.runner.call(
-            fit_and_judge, job, self.prepared, self.labels, repeats, limit_s=2 * self.fit_s, tell=on_step
-        )
+            fit_and_judge, job, self.prepared, self.labels, repeats,
+            limit_s=2 * self.limits.fit_s, memory=self._memory(job), tell=on_step,
+        )  # fmt: skip
         return judged
 
     def train_alone(self, job: Job) -> float | None:
         """Return the seconds of the same fit on one thread, None when they are too many."""
+        alone = replace(job, n_jobs=1)
         try:
             seconds: float = self.runner.call(
-                fit_on_one_thread, replace(job, n_jobs=1), self.prepared, self.labels, limit_s=self.fit_s
-            )
+                fit_on_one_thread, alone, self.prepared, self.labels,
+                limit_s=self.limits.fit_s, memory=self._memory(alone),
+            )  # fmt: skip
             return seconds
         except Stopped:
             return None
@@ -99,7 +108,7 @@ def compete(
     `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
     """
     method, seed, started = config.methods[name], prepared.seed, time.time()
-    match = Match(prepared, problem.labels, config.limits.fit_s, runner)
+    match = Match(prepared, problem.labels, config.limits, runner)
     trials = _search(config, match, method, on_trials, on_step, executor)
     # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
     seconds, number = sum(trial.seconds for trial in trials), seed - config.seed
@@ -159,6 +168,7 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
         score=score,
         valid_error=float(np.mean(model.predict(data.X_valid) != data.y_valid)),
         train_s=fit.seconds,
+        peak_mib=fit.peak_mib,
         notes=fit.notes,
         history=[dict(row) for row in getattr(model, "history_", [])],
         stop_reason=reason(model),

@@ -206,6 +206,7 @@ def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
         stop_reason=reason(fit.model),
         history=[dict(row) for row in getattr(fit.model, "history_", [])],
         notes=fit.notes,
+        peak_mib=fit.peak_mib,
     )
 
 

@@ -111,7 +111,10 @@ def test_runs_are_nested_and_finished_and_named_by_what_matters(first: Ran) -> N
     names = [name for kind, name, _ in rows if kind == "method"]
     assert names[0].startswith("ours rbf M=20 L=1 · ")
     with sqlite3.connect(first.place / "runs" / "mlflow.db") as store:
-        notes = store.execute("select value from tags where key = 'mlflow.note.content'").fetchall()
+        notes = store.execute(
+            "select n.value from tags n join tags k on k.run_uuid = n.run_uuid where n.key = 'mlflow.note.content'"
+            " and k.key = 'ldsvm.kind' and k.value = 'problem'"
+        ).fetchall()
     assert all("| method | error % |" in text for (text,) in notes)
     assert notes
     assert names[1].startswith("NN M=200 · ")
