@@ -19,7 +19,8 @@ from ldsvm.experiment.outcome import Outcome, percent
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.record import LATENT
 from ldsvm.experiment.results import Result, slug
-from ldsvm.report import html, plotting, tables
+from ldsvm.report import html, tables
+from ldsvm.report.plotting import contest as plotting
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
@@ -60,9 +61,11 @@ def overview(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
     judged = [o for o in outcomes if o.judged]
     ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
-    png = plotting.overview(judged, f"Every method, {problem.name}", ours)
+    drawing = plotting.overview(judged, f"Every method, {problem.name}", ours)
     caption = "The smallest error on top; left is better. Methods without basis functions have no point in the middle."
-    return html.Picture("overview", png, f"Test error, basis functions, prediction time: {words}.", caption, wide=True)
+    return html.Picture(
+        "overview", drawing, f"Test error, basis functions, prediction time: {words}.", caption, wide=True
+    )
 
 
 def _count(n_basis: float | None) -> str:
@@ -77,16 +80,19 @@ def _latent_picture(folder: Path, result: Result, problem: ProblemConfig, prepar
     view = views.get(Z.shape[1], f"{Z.shape[1]} latent dimensions, seen in the plane that shows the classes apart.")
     part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
     caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
-    png = plotting.latent_space(Z, y, f"Latent space, {problem.name}")
-    return html.Picture(f"latent_space_{slug(result.method)}", png, alt, caption)
+    drawing = plotting.latent_space(Z, y, f"Latent space, {problem.name}")
+    return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 
 
 def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture:
     steps, stop = len(result.history) - 1, result.stop_reason or "no reason given"
     alt = f"Objectives and errors of {result.method} over {steps} iterations of its training."
-    png = plotting.convergence(result.history, f"Training of {result.method}, {problem.name}", result.best_iter)
+    drawing = plotting.convergence(result.history, f"Training of {result.method}, {problem.name}", result.best_iter)
     return html.Picture(
-        f"convergence_{slug(result.method)}", png, alt, f"{steps} MAC iterations after the start (0); stopped: {stop}."
+        f"convergence_{slug(result.method)}",
+        drawing,
+        alt,
+        f"{steps} MAC iterations after the start (0); stopped: {stop}.",
     )
 
 

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from ldsvm.report.plotting.base import Drawing
 from ldsvm.report.tables import Rows
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG with what it shows, in words, and the line below it; wide ones take a whole row of the page."""
+    """A figure with what it shows, in words, and the line below it; wide ones take a whole row of the page."""
 
     name: str
-    png: bytes
+    drawing: Drawing
     alt: str
     caption: str
     wide: bool = False
@@ -73,7 +74,7 @@ def figures(pictures: Sequence[Picture]) -> str:
 
 
 def _figure(picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode("ascii")
+    data = base64.b64encode(picture.drawing.png).decode("ascii")
     start = '<figure class="wide">' if picture.wide else "<figure>"
     return (
         f'{start}<img src="data:image/png;base64,{data}" alt="{escape(picture.alt)}">'

@@ -77,12 +77,18 @@ def _problem(
     here.mkdir(parents=True, exist_ok=True)
     shown = {"": [build.overview(problem, found)]}
     shown |= {outcome.method: build.pictures(prepared, problem, outcome) for outcome in found}
-    files = {name: [write(here / f"{one.name}.png", one.png) for one in those] for name, those in shown.items()}
+    files = {name: [file for one in those for file in save(one, here)] for name, those in shown.items()}
     header, rows = tables.detail(found)
     files[""].append(write(here / "table.csv", tables.to_csv(header, rows)))
     files[""].append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
     every = [picture for those in shown.values() for picture in those]
     return build.problem_part(config, problem, found, every, _ours(found)), files
+
+
+def save(picture: html.Picture, folder: Path) -> list[Path]:
+    """Write a figure as PNG and SVG and return the files."""
+    drawing = picture.drawing
+    return [write(folder / f"{picture.name}.{kind}", getattr(drawing, kind)) for kind in ("png", "svg")]
 
 
 def _ours(found: list[Outcome]) -> str:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = {
     "prefect": "flows/",
     "mlflow": "ldsvm/experiment/tracking.py",
-    "matplotlib": "ldsvm/report/plotting.py",
+    "matplotlib": "ldsvm/report/plotting/",
     "ray": "ldsvm/experiment/parallel.py",
 }
 

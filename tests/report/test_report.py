@@ -15,7 +15,9 @@ from ldsvm.experiment.judge import Score
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.trial import Trial
-from ldsvm.report import html, plotting, tables
+from ldsvm.report import html, tables
+from ldsvm.report.plotting import contest as plotting
+from ldsvm.report.plotting.base import Drawing
 
 SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 3400, 51200, 1.44, 0.81, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
 FIRST = Result(
@@ -112,20 +114,20 @@ def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: i
     y = np.arange(60) % n_classes
     Z = rng.normal(size=(60, n_latent)) + y[:, None]
     first = plotting.latent_space(Z, y, "t")
-    assert first.startswith(b"\x89PNG")
+    assert first.png.startswith(b"\x89PNG") and first.svg.startswith(b"<?xml")
     assert first == plotting.latent_space(Z, y, "t")
 
 
 def test_a_large_set_is_drawn_in_part() -> None:
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(2 * plotting.MOST_POINTS, 2)), np.arange(2 * plotting.MOST_POINTS) % 3
-    assert plotting.latent_space(Z, y, "t").startswith(b"\x89PNG")
+    assert plotting.latent_space(Z, y, "t").png.startswith(b"\x89PNG")
 
 
 def test_figures_bear_missing_values_and_failed_methods() -> None:
-    assert plotting.convergence(FIRST.history, "t").startswith(b"\x89PNG")
-    assert plotting.overview([GOOD, BAD, LINEAR], "t").startswith(b"\x89PNG")
-    assert plotting.overview([TWICE, BAD], "t").startswith(b"\x89PNG")
+    assert plotting.convergence(FIRST.history, "t").png.startswith(b"\x89PNG")
+    assert plotting.overview([GOOD, BAD, LINEAR], "t").png.startswith(b"\x89PNG")
+    assert plotting.overview([TWICE, BAD], "t").png.startswith(b"\x89PNG")
 
 
 def test_figures_leave_no_global_state() -> None:
@@ -134,7 +136,7 @@ def test_figures_leave_no_global_state() -> None:
 
 
 def test_the_page_is_well_formed_escaped_and_needs_nothing_else() -> None:
-    picture = html.Picture("a", b"png", 'alt "with" <marks>', "below")
+    picture = html.Picture("a", Drawing(b"png", b"svg"), 'alt "with" <marks>', "below")
     text = html.page("A <title>", [
         html.heading("H & H", 1), html.table(["method", "x"], [["NN", "<b>"]], strong="NN"), html.figures([picture]),
         html.facts({"k": "v"}), html.details("more", html.code("a < b")), html.paragraph("2 %"),

@@ -1,8 +1,7 @@
-"""The figures. The only file that knows matplotlib: figures are objects here, never a global state."""
+"""The figures of a contest: latent space, training, and all methods side by side."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.experiment.outcome import Outcome
+from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain_log
 
-# Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart.
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-INK, GRID = "#333333", "#E3E3E3"
 MOST_POINTS = 2000  # more only hide each other
 
 
-def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
-    """Return a PNG of the training set in the latent space, one colour for each class.
+def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
+    """Return a figure of the training set in the latent space, one colour for each class.
 
     Z (N, L) is drawn as it is for L = 2 and over the class for L = 1. For more, the linear projection is drawn that
     comes closest to putting class k on corner k of a regular polygon: collapsed classes form a ring, and what lies
@@ -29,18 +26,18 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
     if len(points) > MOST_POINTS:
         some = np.random.default_rng(0).choice(len(points), MOST_POINTS, replace=False)
         points, y = points[some], y[some]
-    figure, axes = _figure(6.0, 5.2)
+    figure, axes = figure_of(6.0, 5.2)
     classes = np.unique(y)
     for k, label in enumerate(classes):
         members = points[y == label]
-        axes.scatter(*members.T, s=12, color=_colour(k, len(classes)), alpha=0.65, linewidths=0, label=str(label))
+        axes.scatter(*members.T, s=12, color=colour(k, len(classes)), alpha=0.65, linewidths=0, label=str(label))
         axes.annotate(
             str(label),
             np.median(members, axis=0),
             ha="center",
             va="center",
             fontweight="bold",
-            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": _colour(k, len(classes)), "alpha": 0.85},
+            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": colour(k, len(classes)), "alpha": 0.85},
         )
     axes.set(title=title, xlabel=x_label, ylabel=y_label)
     if Z.shape[1] == 1:
@@ -48,7 +45,7 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> bytes:
     else:
         axes.set_aspect("equal", adjustable="datalim")  # distances mean the same in both directions
     axes.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.6)
-    return _png(figure)
+    return drawn(figure)
 
 
 def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
@@ -69,9 +66,9 @@ def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
     return centred @ axes, f"first projection of {n_latent} latent dimensions", "second projection"
 
 
-def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> bytes:
-    """Return a PNG of a training: both objectives above, errors below, over the iterations; kept: the one to mark."""
-    figure, (top, bottom) = _figure(6.0, 5.2, rows=2)
+def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> Drawing:
+    """Return a figure of a training: both objectives above, errors below, over the iterations; kept: the one to mark."""
+    figure, (top, bottom) = figure_of(6.0, 5.2, rows=2)
     steps = [row["iteration"] for row in history]
     for key, colour, marker in (("nested", OKABE_ITO[0], "o"), ("penalised", OKABE_ITO[1], "s")):
         top.plot(steps, [row[key] for row in history], marker=marker, color=colour, label=f"{key} objective", ms=4)
@@ -83,7 +80,7 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
             values = [100 * row[key] for row in history]
             bottom.plot(steps, values, marker=marker, color=colour, label=f"{name} error", ms=4)
     top.set(title=title, ylabel="objective (log scale)", yscale="log")
-    _plain_log(top.yaxis)
+    plain_log(top.yaxis)
     bottom.set(xlabel="MAC iteration", ylabel="error (%)")
     bottom.set_ylim(bottom=0)
     if kept is not None:
@@ -93,16 +90,16 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
         axes.xaxis.get_major_locator().set_params(integer=True)
         if axes.lines:
             axes.legend(frameon=False)
-    return _png(figure)
+    return drawn(figure)
 
 
-def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) -> bytes:
-    """Return a PNG with a line for each method, the best on top: test error, basis functions, prediction time.
+def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) -> Drawing:
+    """Return a figure with a line for each method, the best on top: test error, basis functions, prediction time.
 
     Axes are logarithmic where values span much. ours: names of the methods to stress; all others are grey.
     """
     judged = sorted((outcome for outcome in outcomes if outcome.judged), key=lambda o: -o.error)
-    figure, panels = _figure(9.6, 1.5 + 0.26 * max(3, len(judged)), columns=3)
+    figure, panels = figure_of(9.6, 1.5 + 0.26 * max(3, len(judged)), columns=3)
     several = bool(judged) and len(judged[0].results) > 1
     labels = (
         f"test error (%), {'± one std over splits' if several else '95 % interval'}",
@@ -123,13 +120,13 @@ def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) 
             elif row[k]:
                 axes.plot(row[k], place, "o", **style)
         if axes.get_xscale() == "log":
-            _plain_log(axes.xaxis)
+            plain_log(axes.xaxis)
         else:
             axes.set_xlim(left=0)
         axes.set_xlabel(label, fontsize=9)
     _name_lines(panels[0], judged, ours)
     figure.suptitle(title, fontsize=11, color=INK)
-    return _png(figure)
+    return drawn(figure)
 
 
 def _name_lines(axes: Any, judged: Sequence[Outcome], ours: Sequence[str]) -> None:
@@ -138,46 +135,3 @@ def _name_lines(axes: Any, judged: Sequence[Outcome], ours: Sequence[str]) -> No
     for outcome, text in zip(judged, axes.get_yticklabels(), strict=True):
         if outcome.method in ours:
             text.set(color=OKABE_ITO[0], fontweight="bold")
-
-
-def _plain_log(axis: Any) -> None:
-    """Label a logarithmic axis with plain numbers instead of powers, closer ones where it spans little."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    steps = (1.0, 2.0, 5.0) if high > 5 * low else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-    axis.set_major_locator(LogLocator(subs=steps))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _colour(k: int, n: int) -> Any:
-    if n <= len(OKABE_ITO):
-        return OKABE_ITO[k]
-    import matplotlib as mpl
-
-    return mpl.colormaps["tab10"](k % 10) if n <= 10 else mpl.colormaps["tab20"](k % 20)
-
-
-def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
-    found = figure.subplots(rows, columns, sharex=rows > 1, sharey=columns > 1)
-    for axes in np.ravel(found):
-        axes.grid(color=GRID, lw=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(colors=INK, labelsize=9)
-        axes.title.set(fontsize=11, color=INK)
-    return figure, found
-
-
-def _png(figure: Any) -> bytes:
-    figure.align_ylabels()
-    stream = io.BytesIO()
-    # No software version in the file: the same results give the same bytes.
-    figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
