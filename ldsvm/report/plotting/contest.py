@@ -67,18 +67,18 @@ def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
 
 
 def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> Drawing:
-    """Return a figure of a training: both objectives above, errors below, over the iterations; kept: the one to mark."""
+    """Return a figure of a training: objectives above, errors below, over the iterations; kept: the one to mark."""
     figure, (top, bottom) = figure_of(6.0, 5.2, rows=2)
     steps = [row["iteration"] for row in history]
-    for key, colour, marker in (("nested", OKABE_ITO[0], "o"), ("penalised", OKABE_ITO[1], "s")):
-        top.plot(steps, [row[key] for row in history], marker=marker, color=colour, label=f"{key} objective", ms=4)
-    for key, name, colour, marker in (
+    for key, ink, marker in (("nested", OKABE_ITO[0], "o"), ("penalised", OKABE_ITO[1], "s")):
+        top.plot(steps, [row[key] for row in history], marker=marker, color=ink, label=f"{key} objective", ms=4)
+    for key, name, ink, marker in (
         ("train_error", "training", OKABE_ITO[2], "^"),
         ("valid_error", "validation", OKABE_ITO[3], "v"),
     ):
         if all(row.get(key) is not None for row in history):
             values = [100 * row[key] for row in history]
-            bottom.plot(steps, values, marker=marker, color=colour, label=f"{name} error", ms=4)
+            bottom.plot(steps, values, marker=marker, color=ink, label=f"{name} error", ms=4)
     top.set(title=title, ylabel="objective (log scale)", yscale="log")
     plain_log(top.yaxis)
     bottom.set(xlabel="MAC iteration", ylabel="error (%)")
