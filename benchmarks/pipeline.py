@@ -33,7 +33,7 @@ LONG = [
     "n_jobs=1",
     "problems=[{name: 10 classes, labels: original}]",
     "methods.ours.params={max_iter: 150, n_iter_no_change: 150}",
-    "methods.ours.search.n_basis=[400, 600]",
+    "methods.ours.search.n_basis=[600, 899]",
     f"methods.ours.search.gamma={WIDTHS}",
 ]
 EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "n_iter_no_change": 80, "C": 1.0})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.results import MethodFailed
 from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
 from ldsvm.report.build import note
-from ldsvm.report.publish import Runs, collect, failures
+from ldsvm.report.publish import Published, Runs, collect, failures
 
 
 def compare(config: Config, facts: str, names: Sequence[str]) -> str:
@@ -32,15 +32,28 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     if not names:
         raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
     lost: list[str] = []
-    with HANDS.worker, _cluster(config) as HANDS.cluster:
-        runs = _contests(config, facts, names, lost)
-    published = write_report(config, facts)
+    with hands(config):
+        runs = contests(config, facts, names, lost)
+    return finish(config, write_report(config, facts), runs, lost, [config])
+
+
+def finish(
+    config: Config, published: Published, runs: dict[str, Runs], lost: list[str], variants: Sequence[Config]
+) -> str:
+    """Hang the report on its runs and return its path, unless something went wrong on the way, which is raised now."""
     _tracked(lost, track_report, config, published, runs)
     if lost:
         raise TrackingFailed(f"{lost[0].removesuffix('.')}; the report is complete, and the same command tracks it.")
-    if failed := failures(config):
+    if failed := [sentence for variant in variants for sentence in failures(variant)]:
         raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
     return str(published.page)
+
+
+@contextmanager
+def hands(config: Config) -> Iterator[None]:
+    """Provide the processes that fit, for the time of the block."""
+    with HANDS.worker, _cluster(config) as HANDS.cluster:
+        yield
 
 
 def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:
@@ -51,15 +64,18 @@ def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:
     return Cluster(search.workers, search.ray_address, config.n_jobs, config.limits.fit_s, config.limits.fit_mib)
 
 
-def _contests(config: Config, facts: str, names: Sequence[str], lost: list[str]) -> dict[str, Runs]:
-    """Run every method on every problem and return the problems' runs. lost: gets what could not be tracked."""
+def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], about: str = "") -> dict[str, Runs]:
+    """Run every method on every problem and return the problems' runs.
+
+    lost: gets what could not be tracked. about: words before the name of each problem's run.
+    """
     tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
     if swept := tracker.sweep():
         say(f"{swept} runs of a process that died are now marked KILLED")
     runs = {}
     for problem in config.problems:
         try:
-            with tracker.run(problem.name, kind="problem") as run:
+            with tracker.run(f"{about}{problem.name}", kind="problem") as run:
                 runs[problem.name] = Runs(run.id)
                 _tracked(lost, track_problem, config, facts, problem, run)
                 try:
@@ -68,7 +84,7 @@ def _contests(config: Config, facts: str, names: Sequence[str], lost: list[str])
                         if found := _tracked(lost, track_method, config, facts, problem, name, tracker, run):
                             runs[problem.name].methods[name] = found
                 finally:
-                    _describe(config, problem, names, run)
+                    _describe(config, problem, names, run, about)
         except TrackingFailed as error:
             lost.append(str(error))
     with suppress(TrackingFailed):
@@ -101,9 +117,9 @@ def _tracked(lost: list[str], task: Callable[..., Any], *arguments: Any) -> Any:
     return found
 
 
-def _describe(config: Config, problem: ProblemConfig, names: Sequence[str], run: Run) -> None:
+def _describe(config: Config, problem: ProblemConfig, names: Sequence[str], run: Run, about: str) -> None:
     """Write the standing into the name and the page of a problem's run, also when it was stopped on the way."""
     found = [outcome for outcome in collect(config, problem) if outcome.method in names]
     stopped = "" if len(found) == len(names) else f"stopped after {len(found)} of {len(names)} · "
-    run.describe(name=f"{problem.name} · {stopped}{standing(found)}", note=note(problem, found))
+    run.describe(name=f"{about}{problem.name} · {stopped}{standing(found)}", note=note(problem, found))
     run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure and not o.foreseen) or None

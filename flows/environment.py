@@ -26,6 +26,7 @@ from flows import ROOT
 
 if TYPE_CHECKING:
     from ldsvm.experiment.config import Config
+    from ldsvm.studies.config import StudyConfig
 
 SPACE_MIB = 50  # two empty stores take 15
 START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
@@ -36,10 +37,33 @@ def experiment(config: str, overrides: Sequence[str]) -> Config:
 
     Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
     """
-    from ldsvm.experiment.load import load_config
+    from ldsvm.experiment.load import ConfigError, load_config
+    from ldsvm.studies.config import is_study
 
-    ours = [f"paths.runs={json.dumps(runs)}"] if (runs := os.environ.get("LDSVM_RUNS")) else []
-    return load_config(config, [*ours, *overrides], root=ROOT)
+    if is_study(config, root=ROOT):
+        raise ConfigError(f"{config} is a study; allowed: pipeline, which runs all of it.")
+    return load_config(config, _ours(overrides), root=ROOT)
+
+
+def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
+    """Return the checked experiment or study of a file."""
+    from ldsvm.studies.config import is_study, load_study
+
+    if is_study(config, root=ROOT):
+        return load_study(config, _ours(overrides), root=ROOT)
+    return experiment(config, overrides)
+
+
+def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
+    """Return an experiment once for each value of what it varies."""
+    from ldsvm.experiment.load import variants
+
+    return variants(config, path, _ours(overrides), root=ROOT)
+
+
+def _ours(overrides: Sequence[str]) -> list[str]:
+    runs = os.environ.get("LDSVM_RUNS")
+    return [*([f"paths.runs={json.dumps(runs)}"] if runs else []), *overrides]
 
 
 def writable(runs: Path) -> None:
@@ -119,7 +143,7 @@ def attend() -> None:
     from ldsvm.experiment.tracking import Tracker, link
 
     given, ours = flow_run.parameters, os.environ["LDSVM_RUNS"]
-    runs = (config := experiment(given["config"], given.get("overrides", ()))).paths.runs
+    runs = (config := anything(given["config"], given.get("overrides", ()))).paths.runs
     logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
     if runs != Path(ours):
         raise ConfigError(

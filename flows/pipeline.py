@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from prefect import flow
 
 from flows.compare import compare
-from flows.environment import experiment
+from flows.environment import anything, repeated
 from flows.stages import prepare_data
+from flows.study import run_study
+from flows.vary import vary
+from ldsvm.studies.config import StudyConfig
 
 
 @flow(name="pipeline")
 def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
-    """Run an experiment file from the data to the report. overrides: "key=value" lines that win over the file."""
-    settings = experiment(config, overrides)
-    facts = prepare_data(settings)
-    return compare(settings, facts, list(settings.methods))
+    """Run an experiment or a study from the data to the report. overrides: "key=value" lines that win over the file."""
+    settings = anything(config, overrides)
+    if isinstance(settings, StudyConfig):
+        return run_study(settings)
+    if settings.vary is not None:
+        return vary(settings, repeated(settings, config, overrides))
+    return compare(settings, prepare_data(settings), list(settings.methods))

@@ -136,6 +136,39 @@ class PublishedConfig(Frozen):
     source: str
 
 
+class VaryConfig(Frozen):
+    """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
+
+    key: dotted, as on the command line, such as split.train. label: what the axis says. log: whether it is logarithmic.
+    """
+
+    key: Annotated[str, Field(pattern=r"^[^=]+$")]
+    values: Annotated[list[Scalar], Field(min_length=2)]
+    label: str
+    log: bool = False
+
+
+class ClaimConfig(Frozen):
+    """Something that is expected, by a paper or by us; the report says whether it holds.
+
+    text: in words. of: methods whose test error is meant, in per cent; each of them must be below each of `than`, and
+    not above `at_most`. than: names, or "others" for all methods that are not ours. times: of the values that the
+    experiment varies, at how many it must hold; all by default.
+    """
+
+    text: str
+    of: Annotated[list[str], Field(min_length=1)]
+    than: list[str] | Literal["others"] = []
+    at_most: float | None = None
+    times: int | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ClaimConfig:
+        if not self.than and self.at_most is None:
+            raise ValueError("allowed: with than, or at_most, or both")
+        return self
+
+
 class SearchConfig(Frozen):
     """How the trials of a search run; what they find does not depend on it.
 
@@ -231,6 +264,8 @@ class Config(Frozen):
     methods: dict[Name, MethodConfig] = Field(min_length=1)
     features: tuple[Step, ...] = ()
     published: tuple[PublishedConfig, ...] = ()
+    vary: VaryConfig | None = None
+    claims: tuple[ClaimConfig, ...] = ()
 
     @field_validator("features", mode="before")
     @classmethod
@@ -251,6 +286,6 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        decides = self.model_dump_json(exclude={"paths", "published", "search", "refresh"})
+        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh"})
         digest = hashlib.sha256(decides.encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -6,14 +6,15 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ldsvm
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.words import told
+from ldsvm.experiment.identity import code
 from ldsvm.experiment.results import plain
 from ldsvm.experiment.trial import Job, Trial
 
@@ -74,9 +75,15 @@ class Journal:
 
     def add(self, key: str, trial: Trial) -> None:
         """Keep a finished trial; once this returns it is on the disk."""
-        line = json.dumps(asdict(_Line(key, self._fit_s, trial)), default=plain).encode()
-        self._append(line)
-        self._take(line)
+        self.extend({key: trial})
+
+    def extend(self, trials: Mapping[str, Trial]) -> None:
+        """Keep several finished trials, which wait for the disk only once."""
+        lines = [_Line(key, self._fit_s, trial) for key, trial in trials.items()]
+        texts = [json.dumps(asdict(line), default=plain).encode() for line in lines]
+        self._append(b"\n".join(texts))
+        for text in texts:
+            self._take(text)
 
     def _believed(self, line: _Line) -> bool:
         failure = line.trial.failure
@@ -132,8 +139,8 @@ def key(job: Job, order: int, place: str = "") -> str:
     """Return the digest of everything that decides the trial of one point of a job, the point at `order` of the grid.
 
     place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
-    point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; the versions of
-    this library and of scikit-learn are.
+    point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code and
+    the versions of the packages that decide are, see `identity.code`.
 
     Examples
     --------
@@ -144,14 +151,8 @@ def key(job: Job, order: int, place: str = "") -> str:
     (True, False)
     """
     method, point = job.method, dict(zip(job.orders, job.points, strict=True))[order]
-    facts = [LAYOUT, _versions(), method.estimator, {**method.params, **point, **job.limits}, job.seed, place]
+    facts = [LAYOUT, code(), method.estimator, {**method.params, **point, **job.limits}, job.seed, place]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
-
-
-def _versions() -> list[str]:
-    import sklearn
-
-    return [ldsvm.__version__, sklearn.__version__]
 
 
 @cache

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import glob
+import json
 import math
-import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.baselines import lookup
@@ -19,32 +16,9 @@ from ldsvm.datasets.words import one_of, unknown
 from ldsvm.experiment.config import Config, MethodConfig, Paths
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.spaces import Range
+from ldsvm.experiment.tree import ConfigError as ConfigError
+from ldsvm.experiment.tree import found, override, read, tree_of
 from ldsvm.experiment.trial import ROWS
-
-
-class ConfigError(ValueError):
-    """A mistake in a file or on the command line; the message is one sentence for the user."""
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which 1e-3 is a number (PyYAML wants 1.0e-3) and a key given twice is refused."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        merge = "tag:yaml.org,2002:merge"  # <<: *anchor, whose keys this mapping may replace
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f'key "{key}" is given twice', problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
-)
-
-
-# What PyYAML raises for impossible dates, numbers of thousands of digits and bottomless nesting is no YAMLError.
-NOT_YAML = (yaml.YAMLError, ValueError, RecursionError, LookupError, AttributeError, TypeError, OverflowError)
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
@@ -54,100 +28,58 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
     overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
     `root/conf/base.yaml`. Raises ConfigError with one sentence.
     """
-    try:
-        file = next((p for p in (Path(path), root / path) if p.is_file()), None)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f'config: "{str(path)[:80]}" cannot be a file ({error}).') from None
-    if file is None:
-        raise ConfigError(f'config: no file "{path}"; allowed: a YAML file such as conf/digits.yaml.')
-    tree = _merge(_read(root / "conf" / "base.yaml"), _read(file))
-    for text in overrides:
-        _override(tree, text)
+    tree = tree_of(path, overrides, root=root)
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {_sentence(error, tree)}") from None
+        raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
     _check_names(config, path)
+    _check_claims(config, path)
     for name, method in config.methods.items():
         _check_method(method, f"{path}: methods.{name}", config)
     try:
         paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
-        found = {key: _found(getattr(config.dataset, key), root) for key in ("path", "test_path")}
+        files = {key: found(getattr(config.dataset, key), root) for key in ("path", "test_path")}
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
     return config.model_copy(
         update={
             "paths": config.paths.model_copy(update=paths),
-            "dataset": config.dataset.model_copy(update={key: text for key, text in found.items() if text}),
+            "dataset": config.dataset.model_copy(update={key: text for key, text in files.items() if text}),
         }
     )
 
 
 def cache_folder(overrides: Sequence[str], *, root: Path) -> Path:
     """Return the folder of prepared data: `paths.cache` of the shared file, or of an override, the only one allowed."""
-    tree = _read(root / "conf" / "base.yaml")
+    tree = read(root / "conf" / "base.yaml")
     for text in overrides:
         if text.partition("=")[0] != "paths.cache":
             raise ConfigError(f'command line: "{text}" is not used here; allowed: paths.cache=FOLDER.')
-        _override(tree, text)
+        override(tree, text)
     try:
         return (root / Paths.model_validate(tree["paths"]).cache.expanduser()).resolve()
     except (ValidationError, OSError, ValueError, RuntimeError):
         raise ConfigError(f"command line: {overrides[-1]} cannot be used; allowed: paths.cache=FOLDER.") from None
 
 
-def _found(path: str | None, root: Path) -> str | None:
-    """Return a user's file, folder or glob, looked for from the working directory and then from `root`.
-
-    What is in neither stays as it was given: reading it says so in the user's own words.
-    """
-    if path is None:
-        return None
-    places = [str(base / Path(path).expanduser()) for base in (Path.cwd(), root)]
-    return next((place for place in places if os.path.exists(place) or glob.glob(place, recursive=True)), path)
+def variants(config: Config, path: str | Path, overrides: Sequence[str], *, root: Path) -> list[Config]:
+    """Return the experiment once for each value of what it varies, and as it is when it varies nothing."""
+    if config.vary is None:
+        return [config]
+    key = config.vary.key
+    each = [[*overrides, f"{key}={json.dumps(value)}", "vary=null"] for value in config.vary.values]
+    return [load_config(path, given, root=root) for given in each]
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read as text ({error}).") from None
-    except NOT_YAML as error:
-        raise ConfigError(f"{file}: not valid YAML ({' '.join(str(error).split())}).") from None
-    if not isinstance(tree, dict):
-        raise ConfigError(f"{file}: holds {type(tree).__name__}; allowed: a mapping of keys to values.")
-    return tree
-
-
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return `base` with `over` on top, section by section; lists and single values are replaced."""
-    both = {k: _merge(base[k], v) for k, v in over.items() if isinstance(v, dict) and isinstance(base.get(k), dict)}
-    return {**base, **over, **both}
-
-
-def _override(tree: dict[str, Any], text: str) -> None:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ConfigError(f'command line: "{text}" is no override; allowed: key=value, such as seed=1.')
-    *parents, last = key.split(".")
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-        if not isinstance(tree, dict):
-            raise ConfigError(f'command line: "{key}" goes below "{parent}", which is a single value.')
-    try:
-        # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name.
-        tree[last] = value if value.startswith("*") else yaml.load(value, Loader=_Loader)
-    except NOT_YAML:
-        raise ConfigError(f'command line: {key} has value "{value}"; allowed: a YAML value.') from None
-
-
-def _sentence(error: ValidationError, tree: dict[str, Any]) -> str:
+def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel]) -> str:
+    """Return the first mistake that was found in a tree, in a sentence without its first word. model: of the tree."""
     first = error.errors()[0]
     place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
     path = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
         *parents, key = place
-        return unknown(f'key "{path}"', str(key), _keys(Config, parents))
+        return unknown(f'key "{path}"', str(key), _keys(model, parents))
     if first["type"] == "missing":
         return f'key "{path}" is missing.'
     rule = first["msg"].removeprefix("Value error, ")
@@ -201,6 +133,14 @@ def _check_names(config: Config, path: str | Path) -> None:
                 raise ConfigError(
                     f'{path}: key "{key}" has the name "{name}" twice; allowed: names that differ in letters or digits.'
                 )
+
+
+def _check_claims(config: Config, path: str | Path) -> None:
+    known = list(config.methods)
+    for i, claim in enumerate(config.claims):
+        for name in [*claim.of, *(claim.than if claim.than != "others" else ())]:
+            if name not in known:
+                raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
 
 
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:

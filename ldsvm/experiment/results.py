@@ -72,7 +72,7 @@ def write(result: Result, folder: Path, more: Callable[[Path], None] = lambda fo
         more(temporary)
         for file in temporary.iterdir():
             _to_disk(file)  # else a power failure may leave a name without its content
-        _replace(folder, temporary)
+        move(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
@@ -98,7 +98,8 @@ def find(folder: Path) -> Result | None:
         return None
 
 
-def _replace(folder: Path, new: Path) -> None:
+def move(new: Path, folder: Path) -> None:
+    """Put a finished folder in its place; an older one there goes."""
     for attempt in range(5):
         shutil.rmtree(folder, ignore_errors=True)
         try:

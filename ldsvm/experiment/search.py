@@ -91,8 +91,7 @@ def _finished(
     jobs = {order: job for job in missing for order in job.orders}
     for trials in executor(run, missing):
         trials = [replace(trial, resource=jobs[trial.order].resource) for trial in trials]
-        for trial in trials:
-            journal.add(key(jobs[trial.order], trial.order, place), trial)
+        journal.extend({key(jobs[trial.order], trial.order, place): trial for trial in trials})
         yield trials
 
 

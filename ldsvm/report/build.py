@@ -17,9 +17,10 @@ from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.outcome import Outcome, percent
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.provenance import commit
 from ldsvm.experiment.record import LATENT
 from ldsvm.experiment.results import Result, slug
-from ldsvm.report import html, tables
+from ldsvm.report import claims, html, tables
 from ldsvm.report.plotting import contest as plotting
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
@@ -117,6 +118,7 @@ def problem_part(
         html.facts({o.method: tables.point(o.params) for o in outcomes if o.judged}),
         *(html.paragraph(f"{o.method}: {o.failure}") for o in failed),
         *_published(config, outcomes),
+        *claims.part(claims.judged(config, [(problem.name, outcomes)])),
         html.figures(shown),
         html.details("Sums over machines, threads, validation, sizes", html.table(*tables.more(outcomes), strong=ours)),
         html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
@@ -166,8 +168,6 @@ def closing(config: Config, splits: Sequence[Prepared]) -> str:
         "seed": ", ".join(str(prepared.seed) for prepared in splits),
     }
     remarks = list(dict.fromkeys(note for prepared in splits for note in prepared.notes))
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, n_jobs {config.n_jobs}"
-    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     return "\n".join(
         [
             html.heading("How it was measured"),
@@ -176,11 +176,19 @@ def closing(config: Config, splits: Sequence[Prepared]) -> str:
             html.heading("Data"),
             html.facts(data),
             *(html.paragraph(remark, "soft") for remark in remarks),
-            html.heading("Machine and versions"),
-            html.facts({"machine": machine, "Python": platform.python_version(), "packages": versions}),
+            *circumstances(config.n_jobs),
             html.details("The whole configuration", html.code(settings(config))),
         ]
     )
+
+
+def circumstances(n_jobs: int) -> list[str]:
+    """Return the page's part on machine and versions."""
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, n_jobs {n_jobs}"
+    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    known = {"machine": machine, "Python": platform.python_version(), "packages": versions}
+    found = commit(Path(__file__).parent)
+    return [html.heading("Machine and versions"), html.facts(known | ({"commit": found} if found else {}))]
 
 
 def _version(package: str) -> str:

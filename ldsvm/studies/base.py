@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from ldsvm.experiment.config import Frozen
+from ldsvm.report.claims import Claim as Claim
 from ldsvm.report.html import Picture
 
 # The modules of this folder that are studies, by the name that files give them.
@@ -51,15 +52,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Something that was expected, by the paper or by theory, whether it holds here, and what was measured."""
-
-    text: str
-    holds: bool
-    measured: str
-
-
-@dataclass(frozen=True)
 class Page:
     """What is shown of a study. lede: the answer in a sentence or two. protocol: how it was measured."""
 
@@ -87,4 +79,4 @@ def study(name: str) -> Study:
     if name not in NAMES:
         raise KeyError(f'"{name}"; allowed: {", ".join(NAMES)}')
     module: Any = import_module(f"ldsvm.studies.{name}")
-    return module  # type: ignore[no-any-return]
+    return module

@@ -250,7 +250,7 @@ def test_parts_of_the_rows_are_nested_stratified_and_drawn_by_the_seed() -> None
 def test_keys_of_whole_fits_are_what_they_always_were_and_a_resource_is_part_of_the_key() -> None:
     wanted = method(1)
     facts = [
-        journal_module.LAYOUT, journal_module._versions(), "linear_svm", {"max_iter": WHOLE, "C": 1.0}, 3, "place",
+        journal_module.LAYOUT, journal_module.code(), "linear_svm", {"max_iter": WHOLE, "C": 1.0}, 3, "place",
     ]  # fmt: skip
     whole = Job(wanted, ({"C": 1.0},), (5,), 3, 1)
     assert key(whole, 5, "place") == hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -107,12 +107,13 @@ class Recorder:
 
 
 def timeless(trials: list[Trial]) -> list[Trial]:
-    """The trials without what a clock says, to compare."""
+    """The trials without what a clock or the system says, to compare."""
     return [
         replace(
             t,
             train_s=0.0,
             seconds=0.0,
+            peak_mib=None,
             history=[{k: v for k, v in row.items() if "second" not in k} for row in t.history],
         )
         for t in trials

@@ -1,0 +1,83 @@
+"""A study: what it computes is kept and found again, its page and files hang on one run of the tracking store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+from prefect.states import Completed
+
+from flows import ROOT
+from flows.progress import working
+from flows.stages import TRACKING
+from ldsvm.experiment.tracking import Tracker, TrackingFailed
+from ldsvm.studies import keep
+from ldsvm.studies.base import Context, Page, study
+from ldsvm.studies.config import StudyConfig
+from ldsvm.studies.publish import note, publish
+
+
+def run_study(config: StudyConfig) -> str:
+    """Compute, unless it has been, write the page, track it, and return the page's path."""
+    compute(config, return_state=True).result()
+    files = write_page(config)
+    state = track_study(config, files, return_state=True)
+    found = state.result(raise_on_failure=False)
+    if isinstance(found, TrackingFailed):
+        raise TrackingFailed(f"{str(found).removesuffix('.')}; the page is complete, and the same command tracks it.")
+    if isinstance(found, BaseException):
+        raise found
+    return files[0]
+
+
+def page_of(config: StudyConfig) -> Page:
+    """Return the page of what has been computed."""
+    found = keep.read(keep.place(config))
+    assert found is not None
+    return study(config.study).show(config.settings, found)
+
+
+@task(name="study", task_run_name="{config.name}", cache_policy=NO_CACHE)
+def compute(config: StudyConfig) -> Any:
+    """Compute what the study needs; the state is called Cached when an earlier run has."""
+    folder = keep.place(config)
+    if not config.refresh and keep.read(folder) is not None:
+        return Completed(name="Cached", data=str(folder))
+    with working(config.title, config.name.replace("_", "-")) as news:
+        context = Context(config.seed, config.n_jobs, config.paths.cache, news)
+        keep.write(study(config.study).compute(config.settings, context), folder)
+    return str(folder)
+
+
+@task(name="study page", cache_policy=NO_CACHE)
+def write_page(config: StudyConfig) -> list[str]:
+    """Write the page and its files."""
+    with working("report") as news:
+        page = page_of(config)
+        files = publish(config, page)
+        news(str(files[0]))
+    create_markdown_artifact(note(config, page), f"{config.name.replace('_', '-')}-report")
+    return [str(file) for file in files]
+
+
+@task(name="track study", **TRACKING)
+def track_study(config: StudyConfig, files: list[str]) -> None:
+    """Log the claims, tables and files in one run."""
+    from ldsvm.experiment.track import track_circumstances
+
+    page = page_of(config)
+    tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
+    tracker.sweep()
+    kept = sum(claim.holds for claim in page.claims)
+    with tracker.run(f"{config.title} · {kept} of {len(page.claims)} claims hold", kind="method") as run:
+        run.log({"study": config.study, "seed": config.seed}, {"claims": len(page.claims), "claims_that_hold": kept})
+        run.describe(note=note(config, page))
+        run.files([Path(file) for file in files])
+        for table in page.tables:
+            columns = {head: [row[i] for row in table.rows] for i, head in enumerate(table.header)}
+            run.table(f"{table.title.lower().replace(' ', '_')}.json", columns)
+        track_circumstances(run, config.model_dump_json(indent=1, exclude={"paths"}), ROOT)

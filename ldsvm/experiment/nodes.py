@@ -1,0 +1,103 @@
+"""Several Ray machines on this one, to try a cluster without having one. They are programs here: no Ray is imported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ldsvm.experiment.parallel import OBJECT_STORE, ClusterFailed
+
+START_SECONDS = 120.0  # of one node on a busy machine
+END_SECONDS = 15.0  # that a node may take to end by itself
+READY = "Ray runtime started."
+# On Linux a node ends with whoever started it, also when that is killed: PR_SET_PDEATHSIG stays through exec.
+LAUNCH = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+os.execv(sys.executable, [sys.executable, "-m", "ray.scripts.scripts", "start", *sys.argv[1:]])
+"""
+
+
+class Nodes:
+    """A head and further nodes of a Ray cluster on this machine, each with so many processors, as a context.
+
+    address: what `Cluster` joins, while the context lasts. Each node is a process group of its own; at the end those
+    groups end, and no other Ray. Raises ClusterFailed with one sentence when a node does not start.
+
+    Examples
+    --------
+    >>> nodes = Nodes(2)  # nothing starts before `with nodes:`
+    >>> nodes.address.startswith("127.0.0.1:")
+    True
+    """
+
+    def __init__(self, count: int, processors: int = 1) -> None:
+        self.count, self.processors = count, processors
+        self.address = f"127.0.0.1:{_free_port()}"
+        self._folder = Path()
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Nodes:
+        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: Ray's sockets need names that fit
+        head = ["--head", f"--port={self.address.partition(':')[2]}", "--include-dashboard=false"]
+        try:
+            self._start(*head, f"--temp-dir={self._folder / 'ray'}")
+            for _ in range(self.count - 1):
+                self._start(f"--address={self.address}")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the nodes, the head last, and remove their files."""
+        for node in reversed(self._started):
+            _signal(node, signal.SIGTERM)
+            try:
+                node.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            _signal(node, signal.SIGKILL)  # also what outlives its leader
+            node.wait()
+        self._started = []
+        if self._folder != Path():
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, *options: str) -> None:
+        size = [f"--num-cpus={self.processors}", f"--object-store-memory={OBJECT_STORE}"]
+        here = ["--node-ip-address=127.0.0.1", "--dashboard-agent-listen-port=0", "--block", "--disable-usage-stats"]
+        command = [sys.executable, "-c", LAUNCH, *options, *size, *here]
+        log = self._folder / f"{len(self._started)}.log"
+        with log.open("wb") as file:
+            node = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)
+        self._started.append(node)
+        end = time.monotonic() + START_SECONDS
+        while READY not in (told := log.read_text(encoding="utf-8", errors="replace")):
+            if node.poll() is not None or time.monotonic() > end:
+                last = " ".join(told.split())[-200:]
+                raise ClusterFailed(f"Node {len(self._started)} of {self.count} of Ray did not start ({last}).")
+            time.sleep(0.1)
+
+
+def _signal(node: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    try:
+        os.killpg(node.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

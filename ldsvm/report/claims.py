@@ -1,0 +1,72 @@
+"""Whether what was expected holds: each claim beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldsvm.baselines import lookup
+from ldsvm.experiment.config import ClaimConfig, Config
+from ldsvm.experiment.outcome import Outcome
+from ldsvm.report import html
+
+Series = Sequence[tuple[str, Sequence[Outcome]]]  # what the experiment varies, in words, and the outcomes for it
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that was expected, by the paper or by theory, whether it holds here, and what was measured."""
+
+    text: str
+    holds: bool
+    measured: str
+
+
+def judged(config: Config, series: Series) -> list[Claim]:
+    """Return the claims of an experiment with the verdict on each. series: one entry when nothing is varied."""
+    return [_verdict(config, claim, series) for claim in config.claims]
+
+
+def _verdict(config: Config, claim: ClaimConfig, series: Series) -> Claim:
+    found = [_at(config, claim, {o.method: 100 * o.error for o in outcomes if o.judged}) for _, outcomes in series]
+    places = [words for words, _ in series]
+    good = sum(holds for holds, _ in found)
+    if len(found) == 1:
+        return Claim(claim.text, found[0][0], found[0][1])
+    wrong = [f"{place}: {text}" for place, (holds, text) in zip(places, found, strict=True) if not holds]
+    measured = f"at {good} of {len(found)} values" + (f"; not at {'; '.join(wrong)}" if wrong else "")
+    return Claim(claim.text, good >= (claim.times or len(found)), measured)
+
+
+def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[bool, str]:
+    """Return whether a claim holds for these test errors, in per cent, and the errors that decide, in words."""
+    rivals = _others(config) if claim.than == "others" else claim.than
+    if missing := [name for name in [*claim.of, *rivals] if name not in errors]:
+        return False, f"not measured, {', '.join(missing)} without a result"
+    worst = max(claim.of, key=errors.__getitem__)
+    words, holds = [f"{worst} {errors[worst]:.2f} %"], True
+    if rivals:
+        best = min(rivals, key=errors.__getitem__)
+        holds = errors[worst] < errors[best]
+        words.append(f"{best} {errors[best]:.2f} %")
+    if claim.at_most is not None:
+        holds = holds and errors[worst] <= claim.at_most
+        words.append(f"bar {claim.at_most:g} %")
+    return holds, ", ".join(words)
+
+
+def _others(config: Config) -> list[str]:
+    return [name for name, method in config.methods.items() if not lookup(method.estimator).iterative]
+
+
+def part(claims: Sequence[Claim]) -> list[str]:
+    """Return the page's part with a row for each claim, nothing when there is none."""
+    if not claims:
+        return []
+    header = ["claim", "holds here", "measured"]
+    return [html.heading("Claims", 3), html.table(header, rows(claims), text=["claim", "measured"])]
+
+
+def rows(claims: Sequence[Claim]) -> list[list[str]]:
+    """Return each claim as the cells of a row."""
+    return [[claim.text, "yes" if claim.holds else "NO", claim.measured] for claim in claims]

@@ -1,0 +1,102 @@
+"""The page of an experiment that varies one setting: curves, a table with a column for each value, and the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ldsvm.baselines import METHODS, lookup
+from ldsvm.experiment.config import Config, ProblemConfig
+from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.results import slug
+from ldsvm.report import build, claims, html, publish, tables
+from ldsvm.report.plotting.curves import Line, curves
+from ldsvm.report.publish import Published
+
+
+def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[Prepared]) -> Published:
+    """Write curves and tables of every problem, and the page. splits: of the last variant, for the page's end."""
+    assert config.vary is not None
+    content, files = [html.heading(config.title, 1)], {}
+    for problem in config.problems:
+        series = [
+            (f"{config.vary.label} {value}", publish.collect(variant, problem))
+            for value, variant in zip(config.vary.values, variants, strict=True)
+        ]
+        parts, files[problem.name] = _problem(config, problem, series)
+        content += parts
+    content.append(build.closing(config, splits))
+    page = build.write(config.results / publish.REPORT, html.page(config.title, content))
+    return Published(page, {name: {"": those} for name, those in files.items()})
+
+
+def _problem(config: Config, problem: ProblemConfig, series: claims.Series) -> tuple[list[str], list[Path]]:
+    here = config.results / slug(problem.name)
+    here.mkdir(parents=True, exist_ok=True)
+    picture = _picture(config, problem, [outcomes for _, outcomes in series])
+    verdicts = claims.judged(config, series)
+    header, rows = _table(config, [outcomes for _, outcomes in series])
+    files = [*publish.save(picture, here), build.write(here / "table.csv", tables.to_csv(header, rows))]
+    words = [["claim", "holds here", "measured"], *claims.rows(verdicts)]
+    files.append(
+        build.write(here / "table.md", f"{tables.markdown(header, rows)}\n\n{tables.markdown(words[0], words[1:])}\n")
+    )
+    folded = [
+        html.details(f"{place}: times and sizes", html.table(*tables.main(outcomes)))
+        for place, outcomes in series
+        if outcomes
+    ]
+    table = html.table(header, rows, text=["method"])
+    return [html.heading(problem.name), html.figures([picture]), table, *claims.part(verdicts), *folded], files
+
+
+def _by_name(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:
+    return {outcome.method: outcome for outcome in outcomes}
+
+
+def _table(config: Config, series: Sequence[Sequence[Outcome]]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and one row for each method: mean test error at each value, and its standard deviation."""
+    assert config.vary is not None
+    found = [_by_name(outcomes) for outcomes in series]
+    header = [
+        f"test error %, {config.vary.label}",
+        *(f"{value:,}" if isinstance(value, int) else str(value) for value in config.vary.values),
+    ]
+    return header, [[name, *(_cell(those.get(name)) for those in found)] for name in config.methods]
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "–"
+    if not outcome.judged:
+        return outcome.verdict
+    spread = "" if outcome.spread is None else f" ({100 * outcome.spread:.2f})"
+    return f"{100 * outcome.error:.2f}{spread}"
+
+
+def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[Outcome]]) -> html.Picture:
+    assert config.vary is not None
+    found = [_by_name(outcomes) for outcomes in series]
+    lines = [_line(config, name, [those.get(name) for those in found]) for name in config.methods]
+    several = config.split.repeats > 1
+    drawing = curves(
+        config.vary.values,
+        lines,
+        f"{config.title}, {problem.name}",
+        config.vary.label,
+        log=config.vary.log,
+        several=several,
+    )
+    alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
+    caption = f"{'Means of ' + str(config.split.repeats) + ' splits' if several else 'One split'}; ours in blue."
+    return html.Picture("curves", drawing, alt, caption, wide=True)
+
+
+def _line(config: Config, name: str, found: Sequence[Outcome | None]) -> Line:
+    good = [outcome if outcome is not None and outcome.judged else None for outcome in found]
+    estimator = config.methods[name].estimator
+    family = 0 if lookup(estimator).iterative else 1 + list(METHODS).index(estimator)
+    error = [None if o is None else 100 * o.error for o in good]
+    low, high = ([None if o is None else 100 * o.bounds[k] for o in good] for k in (0, 1))
+    return Line(name, family, error, low, high)
