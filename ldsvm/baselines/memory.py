@@ -116,6 +116,16 @@ def features(params: Params, n: int, m: int, d: int) -> int:
     return max(36 * n, 16 * m) * size
 
 
+def of_step(name: str, needs: Needs) -> Needs:
+    """Return the estimate of a pipeline, whose parameters begin with the names of its steps, by that of one step."""
+    start = f"{name}__"
+
+    def of_pipeline(params: Params, n: int, m: int, d: int) -> int:
+        return needs({k.removeprefix(start): v for k, v in params.items() if k.startswith(start)}, n, m, d)
+
+    return of_pipeline
+
+
 def ours(params: Params, n: int, m: int, d: int) -> int:
     """Return the features in float32 of training and validation rows, and three M x M matrices; 0 for a linear map."""
     if params.get("map", "rbf") != "rbf":

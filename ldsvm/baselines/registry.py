@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.baselines import approximations, memory, neighbours, others, reductions, sizes, svm
+from ldsvm.baselines import approximations, memory, neighbours, others, ours, reductions, sizes, svm
 
 # Widths 1 / (D Var(X)) of inputs in [0, 1]: about 0.1 for tens of them, 0.01 for many hundreds.
 GAMMA = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -39,12 +39,7 @@ class Method:
     iterative: bool = False
 
 
-def _ours() -> Any:
-    from ldsvm import LDSVMClassifier
-
-    return LDSVMClassifier()
-
-
+OURS = {"n_basis": (100, 300), "gamma": (0.01, 0.03, 0.1), "C": (0.1, 1.0, 10.0)}
 SVM = {"gamma": GAMMA, "C": (1.0, 10.0, 100.0)}
 REST = {"estimator__gamma": (0.01, 0.05, 0.3), "estimator__C": (1.0, 10.0)}  # after a reduction
 MAP = {"reduce__n_components": (100, 300), "reduce__gamma": (0.01, 0.03, 0.1)}
@@ -56,10 +51,11 @@ def _prefixed(prefix: str, space: Mapping[str, tuple[Any, ...]]) -> dict[str, tu
 
 
 METHODS: dict[str, Method] = {
-    "ldsvm": Method(
-        _ours,
-        {"n_basis": (100, 300), "gamma": (0.01, 0.03, 0.1), "C": (0.1, 1.0, 10.0)},
-        memory.ours,
+    "ldsvm": Method(ours.ours, OURS, memory.ours, iterative=True),
+    "pca_ldsvm": Method(
+        ours.pca_ours,
+        {"reduce__n_components": (10, 20, 40), **_prefixed("classify", OURS)},
+        memory.of_step("classify", memory.ours),
         iterative=True,
     ),
     "nearest_neighbour": Method(neighbours.nearest, {"n_neighbors": (1, 3, 5, 9)}),
