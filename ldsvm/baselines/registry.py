@@ -54,7 +54,7 @@ METHODS: dict[str, Method] = {
     "ldsvm": Method(ours.ours, OURS, memory.ours, iterative=True),
     "pca_ldsvm": Method(
         ours.pca_ours,
-        {"reduce__n_components": (10, 20, 40), **_prefixed("classify", OURS)},
+        {"reduce__n_components": (20, 40), "classify__gamma": (0.01, 0.03, 0.1), "classify__C": (0.1, 1.0, 10.0)},
         memory.of_step("classify", memory.ours),
         iterative=True,
     ),

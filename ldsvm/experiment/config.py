@@ -152,15 +152,15 @@ class ClaimConfig(Frozen):
     """Something that is expected, by a paper or by us; the report says whether it holds.
 
     text: in words. of: methods whose test error is meant, in per cent; each of them must be below each of `than`, and
-    not above `at_most`. than: names, or "others" for all methods that are not ours. times: of the values that the
-    experiment varies, at how many it must hold; all by default.
+    not above `at_most`. than: names, or "others" for all methods that are not ours. share: of the values that the
+    experiment varies, at how large a part it must hold.
     """
 
     text: str
     of: Annotated[list[str], Field(min_length=1)]
     than: list[str] | Literal["others"] = []
     at_most: float | None = None
-    times: int | None = None
+    share: float = Field(default=1.0, gt=0, le=1)
 
     @model_validator(mode="after")
     def _says_something(self) -> ClaimConfig:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ldsvm.experiment.parallel import OBJECT_STORE, ClusterFailed
@@ -64,10 +65,8 @@ class Nodes:
         """End the nodes, the head last, and remove their files."""
         for node in reversed(self._started):
             _signal(node, signal.SIGTERM)
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 node.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
             _signal(node, signal.SIGKILL)  # also what outlives its leader
             node.wait()
         self._started = []
@@ -91,10 +90,8 @@ class Nodes:
 
 
 def _signal(node: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(node.pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _free_port() -> int:

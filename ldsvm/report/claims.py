@@ -35,7 +35,7 @@ def _verdict(config: Config, claim: ClaimConfig, series: Series) -> Claim:
         return Claim(claim.text, found[0][0], found[0][1])
     wrong = [f"{place}: {text}" for place, (holds, text) in zip(places, found, strict=True) if not holds]
     measured = f"at {good} of {len(found)} values" + (f"; not at {'; '.join(wrong)}" if wrong else "")
-    return Claim(claim.text, good >= (claim.times or len(found)), measured)
+    return Claim(claim.text, good >= claim.share * len(found), measured)
 
 
 def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[bool, str]:

@@ -150,9 +150,7 @@ def _until(iterations: int, reached: list[float]) -> Callable[[dict[str, Any]], 
     return callback
 
 
-def timed_search(
-    params: Params, workers: int, address: str | None, seed: int, folder: Path, _: Tell
-) -> dict[str, Any]:
+def timed_search(params: Params, workers: int, address: str | None, seed: int, folder: Path, _: Tell) -> dict[str, Any]:
     """Return seconds of a search and of the start before it, its trials, and on how many nodes they ran.
 
     workers: trials at a time on Ray, 0 for one after the other in this process. address: of a cluster to join.

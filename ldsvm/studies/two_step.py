@@ -125,10 +125,9 @@ def alternate(
     while len(history) <= n_iter and (len(history) == 1 or time.perf_counter() - begun < time_limit):
         tell(len(history))
         state, info = step(problem, state, solver)
-        row = info | measure(problem, state)
-        if row["valid_error"] < min(past["valid_error"] for past in history):
+        history.append(info | measure(problem, state))
+        if min(history, key=lambda row: (row["valid_error"], row["nested"])) is history[-1]:
             best = state
-        history.append(row)
     return history, best
 
 

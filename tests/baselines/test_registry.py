@@ -82,7 +82,7 @@ def test_the_grid_of_widths_of_kernel_discriminants_is_fine() -> None:
 
 def test_pipelines_name_their_steps_alike() -> None:
     pipelines = {name for name in METHODS if hasattr(lookup(name).make(), "steps")}
-    assert pipelines >= set(STEPS) and len(pipelines) == 12
+    assert pipelines >= set(STEPS) and len(pipelines) == 13
     assert all([step for step, _ in lookup(name).make().steps] == ["reduce", "classify"] for name in pipelines)
 
 
@@ -108,7 +108,7 @@ def test_another_seed_is_another_draw(digits: tuple[Any, Any]) -> None:
 def test_a_name_that_nothing_has_is_one_sentence() -> None:
     with pytest.raises(KeyError, match='did you mean "linear_svm"') as caught:
         lookup("linear-svm")
-    assert "Allowed: ldsvm, nearest_neighbour" in caught.value.args[0]
+    assert "Allowed: ldsvm, pca_ldsvm, nearest_neighbour" in caught.value.args[0]
 
 
 def test_the_registry_imports_no_method() -> None:

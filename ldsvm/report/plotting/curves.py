@@ -76,8 +76,9 @@ def _name_ends(axes: Any, right: float, ends: list[tuple[float, str, Any]]) -> N
     transform = axes.transData
     heights = [transform.transform((right, error))[1] for error, _, _ in ends]
     placed: list[float] = []
+    gap = 10.5 * axes.figure.dpi / 72  # a line of the text below
     for k in np.argsort(heights):
-        placed.append(max(heights[k], placed[-1] + 15 if placed else -np.inf))
+        placed.append(max(heights[k], placed[-1] + gap if placed else -np.inf))
         error, name, colour = ends[k]
         axes.annotate(
             name, (right, error), xytext=(12, (placed[-1] - heights[k]) * 72 / axes.figure.dpi),
