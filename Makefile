@@ -14,6 +14,7 @@ help:
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
 	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
+	@echo 'make paper  every table and figure of the paper, about three hours; FAST=1 in small, fifteen minutes'
 	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys'
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
@@ -50,6 +51,9 @@ ui: $(READY)
 		exec $(PY) -m mlflow server --host 127.0.0.1 --port "$$PORT" --workers 1 \
 		--backend-store-uri "sqlite:///$$(cd "$$RUNS" && pwd)/mlflow.db"
 
+paper: $(READY)
+	@$(PY) -m flows.paper $(if $(FAST),--fast) "paths.runs=$(RUNS)"
+
 up down status: export RUNS := $(RUNS)
 up down status: export PORT := $(PORT)
 up down status: export PREFECT_PORT := $(PREFECT_PORT)
@@ -83,4 +87,4 @@ $(READY): requirements.lock
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test lint types ui up down status lock clean
+.PHONY: help run test lint types ui paper up down status lock clean

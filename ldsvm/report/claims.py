@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from ldsvm.baselines import lookup
 from ldsvm.experiment.config import ClaimConfig, Config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.report import html
 
+FILE = "claims.json"
 Series = Sequence[tuple[str, Sequence[Outcome]]]  # what the experiment varies, in words, and the outcomes for it
 
 
@@ -57,6 +60,22 @@ def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[b
 
 def _others(config: Config) -> list[str]:
     return [name for name, method in config.methods.items() if not lookup(method.estimator).iterative]
+
+
+def save(folder: Path, claims: Mapping[str, Sequence[Claim]]) -> Path:
+    """Write claims by the name of the problem, for pages over several experiments, and return the file."""
+    text = json.dumps({name: [asdict(claim) for claim in those] for name, those in claims.items()}, indent=1)
+    file = folder / FILE
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def read(folder: Path) -> dict[str, list[Claim]]:
+    """Read what `save` wrote; nothing where there is nothing."""
+    if not (folder / FILE).is_file():
+        return {}
+    found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    return {name: [Claim(**claim) for claim in those] for name, those in found.items()}
 
 
 def part(claims: Sequence[Claim]) -> list[str]:

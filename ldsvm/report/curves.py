@@ -18,24 +18,27 @@ from ldsvm.report.publish import Published
 def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[Prepared]) -> Published:
     """Write curves and tables of every problem, and the page. splits: of the last variant, for the page's end."""
     assert config.vary is not None
-    content, files = [html.heading(config.title, 1)], {}
+    content, files, verdicts = [html.heading(config.title, 1)], {}, {}
     for problem in config.problems:
         series = [
             (f"{config.vary.label} {value}", publish.collect(variant, problem))
             for value, variant in zip(config.vary.values, variants, strict=True)
         ]
-        parts, files[problem.name] = _problem(config, problem, series)
+        verdicts[problem.name] = claims.judged(config, series)
+        parts, files[problem.name] = _problem(config, problem, series, verdicts[problem.name])
         content += parts
+    claims.save(config.results, verdicts)
     content.append(build.closing(config, splits))
     page = build.write(config.results / publish.REPORT, html.page(config.title, content))
     return Published(page, {name: {"": those} for name, those in files.items()})
 
 
-def _problem(config: Config, problem: ProblemConfig, series: claims.Series) -> tuple[list[str], list[Path]]:
+def _problem(
+    config: Config, problem: ProblemConfig, series: claims.Series, verdicts: Sequence[claims.Claim]
+) -> tuple[list[str], list[Path]]:
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
     picture = _picture(config, problem, [outcomes for _, outcomes in series])
-    verdicts = claims.judged(config, series)
     header, rows = _table(config, [outcomes for _, outcomes in series])
     files = [*publish.save(picture, here), build.write(here / "table.csv", tables.to_csv(header, rows))]
     words = [["claim", "holds here", "measured"], *claims.rows(verdicts)]

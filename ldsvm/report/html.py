@@ -48,6 +48,11 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{words}</p>' if kind else f"<p>{words}</p>"
 
 
+def link(text: str, address: str) -> str:
+    """Return a paragraph that is a link to another file."""
+    return f'<p><a href="{escape(address)}">{escape(text)}</a></p>'
+
+
 def table(header: Sequence[str], rows: Rows, *, text: Sequence[str] = (), strong: str = "") -> str:
     """Return a table. text: columns of words, set to the left; strong: the first cell of the row to stress."""
     words = {i for i, name in enumerate(header) if name in text}

@@ -14,7 +14,7 @@ from ldsvm.experiment.outcome import Outcome, standing
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.tracking import Tracker
-from ldsvm.report import build, html, tables
+from ldsvm.report import build, claims, html, tables
 from ldsvm.report.build import write
 
 REPORT, FACTS = "report.html", "prepared.json"
@@ -56,6 +56,8 @@ def publish(config: Config, splits: Sequence[Prepared]) -> Published:
         if found[problem.name]:
             part, files[problem.name] = _problem(config, splits[0], problem, found[problem.name])
             parts.append(part)
+    verdicts = {name: claims.judged(config, [(name, outcomes)]) for name, outcomes in found.items()}
+    claims.save(config.results, verdicts)
     content = [*_opening(config, found), *parts, build.closing(config, splits)]
     return Published(write(config.results / REPORT, html.page(config.title, content)), files)
 

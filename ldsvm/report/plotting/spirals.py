@@ -33,7 +33,7 @@ def by_map(panels: Sequence[MapPanel]) -> Drawing:
     """Return a figure with a column for each map: the plane with the boundary above, the latent space below."""
     figure, axes = figure_of(1.5 * max(2, len(panels)), 3.5, rows=2, columns=max(2, len(panels)), shared=False)
     for axis in np.ravel(axes):
-        _bare(axis)
+        bare(axis)
     for column, panel in zip(axes.T, panels, strict=False):
         column[0].set_title(panel.title, fontsize=10)
         samples(column[0], panel.X, panel.y)
@@ -80,7 +80,8 @@ def _machine(axes: Any, Z: NDArray[Any], machine: NDArray[Any]) -> None:
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal")
 
 
-def _bare(axes: Any) -> None:
+def bare(axes: Any) -> None:
+    """Leave a frame and nothing else around a panel."""
     axes.grid(visible=False)
     axes.set(xticks=[], yticks=[])
     axes.spines[["top", "right"]].set_visible(True)

@@ -1,0 +1,104 @@
+"""`make paper`: every experiment and study of the paper one after the other, and a page over all of them."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from flows import ROOT, environment
+from ldsvm.experiment.load import ConfigError
+from ldsvm.report import build, claims, html
+from ldsvm.report.publish import REPORT
+
+LIST = ROOT / "conf" / "paper.yaml"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file, its minutes, and what makes it small."""
+
+    file: str
+    minutes: float
+    fast: list[str] = field(default_factory=list)
+    fast_minutes: float = 1.0
+
+    def overrides(self, fast: bool, more: list[str]) -> list[str]:
+        """Return the "key=value" lines of a run."""
+        return [*(self.fast if fast else []), *more]
+
+
+def items() -> list[Item]:
+    """Return what conf/paper.yaml lists."""
+    return [Item(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
+
+
+def run(found: list[Item], fast: bool, more: list[str]) -> int:
+    """Run all, each in a process of its own; what an earlier run has finished is not done again. Return how many fail."""
+    failed = 0
+    for i, item in enumerate(found):
+        print(f"[{i + 1}/{len(found)}] {item.file}", flush=True)
+        command = [sys.executable, "-m", "flows", "pipeline", item.file, *item.overrides(fast, more)]
+        failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+    return failed
+
+
+def overview(found: list[Item], fast: bool, more: list[str]) -> Path:
+    """Write a page with the claims of all, and links to their reports, and return it."""
+    parts = [html.heading("The paper, reproduced" + (" in small" if fast else ""), 1)]
+    for item in found:
+        config = environment.anything(item.file, item.overrides(fast, more))
+        runs = config.paths.runs
+        parts.append(html.heading(config.title))
+        page = config.results / REPORT
+        if not page.is_file():
+            parts.append(html.paragraph(f"No result yet: python -m flows pipeline {item.file}", "soft"))
+            continue
+        parts.append(html.link("the report", page.relative_to(runs / "results").as_posix()))
+        for verdicts in claims.read(config.results).values():
+            parts += claims.part(verdicts)
+    name = "paper-small.html" if fast else "paper.html"
+    return build.write(runs / "results" / name, html.page("The paper, reproduced", parts))
+
+
+def main() -> int:
+    """Say what it will cost, run, and write the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.paper",
+        description="Run every experiment of the paper (conf/paper.yaml) and write a page over all of them. What is there "
+        "already is not done again.",
+    )
+    parser.add_argument("--fast", action="store_true", help="small versions of all, for a look")
+    parser.add_argument(
+        "overrides", metavar="key=value", nargs="*", help="for every experiment, such as paths.runs=FOLDER"
+    )
+    asked = parser.parse_args()
+    found = items()
+    for item in found:
+        print(f"{item.fast_minutes if asked.fast else item.minutes:6g} min  {item.file}")
+    print(
+        f"{sum(item.fast_minutes if asked.fast else item.minutes for item in found):6g} min in all on two cores, if all is new"
+    )
+    try:
+        for item in found:  # a mistake shows before the first hour
+            environment.anything(item.file, item.overrides(asked.fast, asked.overrides))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    begun = time.monotonic()
+    failed = run(found, asked.fast, asked.overrides)
+    print(f"{(time.monotonic() - begun) / 60:.0f} min; all claims: {overview(found, asked.fast, asked.overrides)}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stopped; what is finished is kept, and the same command goes on from there.", file=sys.stderr)
+        sys.exit(130)
