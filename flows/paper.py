@@ -39,7 +39,7 @@ def items() -> list[Item]:
 
 
 def run(found: list[Item], fast: bool, more: list[str]) -> int:
-    """Run all, each in a process of its own; what an earlier run has finished is not done again. Return how many fail."""
+    """Run all, each in a process of its own, but for what an earlier run has finished; return how many fail."""
     failed = 0
     for i, item in enumerate(found):
         print(f"[{i + 1}/{len(found)}] {item.file}", flush=True)
@@ -70,20 +70,16 @@ def main() -> int:
     """Say what it will cost, run, and write the page."""
     parser = argparse.ArgumentParser(
         prog="python -m flows.paper",
-        description="Run every experiment of the paper (conf/paper.yaml) and write a page over all of them. What is there "
-        "already is not done again.",
+        description="Run every experiment of the paper (conf/paper.yaml), but for what is there, and write a page.",
     )
     parser.add_argument("--fast", action="store_true", help="small versions of all, for a look")
-    parser.add_argument(
-        "overrides", metavar="key=value", nargs="*", help="for every experiment, such as paths.runs=FOLDER"
-    )
+    parser.add_argument("overrides", metavar="key=value", nargs="*", help="for all of them, such as paths.runs=FOLDER")
     asked = parser.parse_args()
     found = items()
     for item in found:
         print(f"{item.fast_minutes if asked.fast else item.minutes:6g} min  {item.file}")
-    print(
-        f"{sum(item.fast_minutes if asked.fast else item.minutes for item in found):6g} min in all on two cores, if all is new"
-    )
+    whole = sum(item.fast_minutes if asked.fast else item.minutes for item in found)
+    print(f"{whole:6g} min in all on two cores, if all is new")
     try:
         for item in found:  # a mistake shows before the first hour
             environment.anything(item.file, item.overrides(asked.fast, asked.overrides))

@@ -74,7 +74,8 @@ def variants(config: Config, path: str | Path, overrides: Sequence[str], *, root
 
 def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel]) -> str:
     """Return the first mistake that was found in a tree, in a sentence without its first word. model: of the tree."""
-    first = error.errors()[0]
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # often a key that is misspelt
     place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
     path = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":

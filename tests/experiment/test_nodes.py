@@ -1,0 +1,77 @@
+"""Ray nodes on this machine: they start, they can be joined, and they end with whoever started them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ldsvm.experiment import nodes
+from ldsvm.experiment.machines import unreachable
+from ldsvm.experiment.nodes import Nodes
+from ldsvm.experiment.parallel import ClusterFailed
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+DRIVER = """
+import time
+from ldsvm.experiment.nodes import Nodes
+with Nodes(1) as nodes:
+    print(*[node.pid for node in nodes._started], flush=True)
+    time.sleep(600)
+"""
+
+
+def living(sessions: set[int]) -> list[str]:
+    """Names of the living processes of these sessions."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, facts = stat.read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        state, _, _, session = facts.split()[:4]
+        if int(session) in sessions and state != "Z":
+            found.append(name.partition("(")[2])
+    return found
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.1)
+    return condition()
+
+
+def test_nodes_answer_while_the_context_lasts_and_nothing_of_them_is_left() -> None:
+    with Nodes(2) as cluster:
+        sessions = {node.pid for node in cluster._started}
+        folder = cluster._folder
+        assert unreachable(cluster.address) is None
+        assert len([name for name in living(sessions) if "raylet" in name]) == 2
+    assert "nobody answers there" in (unreachable(cluster.address) or "")
+    assert living(sessions) == [] and not folder.exists()
+
+
+def test_nodes_end_when_their_driver_is_killed() -> None:
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    sessions = {int(pid) for pid in driver.stdout.readline().split()}
+    assert living(sessions)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    driver.stdout.close()
+    assert until(lambda: not living(sessions), 30), living(sessions)
+
+
+def test_a_node_that_does_not_start_is_one_sentence_and_leaves_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "LAUNCH", "print('no room', end=' ', flush=True); raise SystemExit('for so much')")
+    cluster = Nodes(2)
+    with pytest.raises(ClusterFailed, match=r"^Node 1 of 2 of Ray did not start \(no room for so much\)\.$"), cluster:
+        pytest.fail("it did not start")
+    assert not cluster._folder.exists()

@@ -1,0 +1,47 @@
+"""The list of the paper's experiments: all of them, whole and small, are files that load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flows import environment
+from flows.paper import Item, items, overview
+from ldsvm.report import claims
+from ldsvm.report.claims import Claim
+from ldsvm.report.publish import REPORT
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_experiment_of_the_paper_is_listed_once() -> None:
+    listed = [item.file for item in items()]
+    assert sorted(listed) == sorted(str(p.relative_to(ROOT)) for p in (ROOT / "conf" / "experiments").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("item", items(), ids=lambda item: Path(item.file).stem)
+def test_it_loads_whole_and_small_and_small_is_quicker(item: Item) -> None:
+    whole, small = (environment.anything(item.file, item.overrides(fast, [])) for fast in (False, True))
+    assert whole.name == small.name == Path(item.file).stem
+    assert whole.results != small.results and 0 < item.fast_minutes < item.minutes
+
+
+def test_all_fits_into_three_hours_and_the_small_one_into_fifteen_minutes() -> None:
+    assert sum(item.minutes for item in items()) <= 180
+    assert sum(item.fast_minutes for item in items()) <= 15
+
+
+def test_the_page_shows_the_claims_of_all_and_what_is_missing(tmp_path: Path) -> None:
+    found = [Item("conf/digits.yaml", 1), Item("conf/experiments/pcmac.yaml", 1)]
+    more = [f"paths.runs={tmp_path}"]
+    folder = environment.anything("conf/digits.yaml", more).results
+    folder.mkdir(parents=True)
+    (folder / REPORT).write_text("page")
+    claims.save(folder, {"10 classes": [Claim("ours is good", False, "ours 9 %")]})
+    page = overview(found, False, more)
+    text = page.read_text("utf-8")
+    assert page == tmp_path / "results" / "paper.html"
+    assert "ours is good" in text and "NO" in text and "ours 9 %" in text
+    assert f'href="{folder.name}/{REPORT}"' in text
+    assert "No result yet: python -m flows pipeline conf/experiments/pcmac.yaml" in text
