@@ -249,7 +249,7 @@ def _free_port() -> int:
 def _stop(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
     try:
-        server.wait(timeout=10)
+        server.wait(timeout=3)  # all that counts has been answered; what it still wants to tidy up can be killed
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import cast
 from uuid import UUID
 
@@ -19,8 +20,19 @@ ever_shown: list[str] = []
 
 
 def say(text: str) -> None:
-    """Print one line with the seconds since the start."""
+    """Print one line with the seconds since the start; a deployed run's page has it in its log too."""
     console.print(f"[dim]{time.monotonic() - START:6.1f} s[/dim]  {text}", soft_wrap=True)
+    if os.environ.get("LDSVM_RUNS"):  # of `make up`
+        note(text)
+
+
+def note(text: str) -> None:
+    """Write a line into the log of Prefect's run, if one goes on."""
+    from prefect import get_run_logger
+    from prefect.exceptions import MissingContextError
+
+    with suppress(MissingContextError):
+        get_run_logger().info(text)
 
 
 class News:

@@ -74,6 +74,11 @@ class Settings:
         process = self.process(name)
         return process is not None and process.alive
 
+    def flow_runs(self) -> list[int]:
+        """Return the processes of the flow runs that go on: children of the worker."""
+        worker = self.process("worker")
+        return [] if worker is None else [pid for pid, up in worker.group("").items() if up == worker.pid]
+
 
 def up(settings: Settings) -> int:
     """Start what does not run, deploy, and say where all is; end what was started when a part of it fails."""
@@ -98,6 +103,8 @@ def up(settings: Settings) -> int:
 def down(settings: Settings) -> int:
     """End what `up` started: the worker and its flow runs first, so that Prefect still hears of them."""
     known = [name for name in reversed(NAMES) if settings.file(name).exists()]
+    if "worker" in known and (running := len(settings.flow_runs())):
+        print(f"{running} flow runs are stopped; what they finished is kept")
     for name in known:
         _end(name, settings)
         if name == "worker" and _healthy("prefect", settings):

@@ -20,12 +20,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from flows import ROOT
-from flows.progress import News, say, time_left, working
+from flows.progress import News, note, say, time_left, working
+from ldsvm.baselines import lookup
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import record, track
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import percent
+from ldsvm.experiment.contest import warm
+from ldsvm.experiment.outcome import percent, standing
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import MethodFailed, slug
@@ -42,6 +44,7 @@ class _Hands:
 
     worker: Worker
     cluster: Cluster | None = None
+    warm: bool = False  # whether our kernels have been loaded, and so are compiled on this machine
 
 
 HANDS = _Hands(Worker())  # started when there is something to fit
@@ -53,6 +56,7 @@ def _passing(_: Any, __: Any, state: Any) -> bool:
     return isinstance(error, TrackingFailed) and error.transient
 
 
+WARM_SECONDS = 600.0
 TRACKING: dict[str, Any] = {
     "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _passing,
 }  # fmt: skip
@@ -89,6 +93,10 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
     """
     splits = preparation.read(Path(facts))
     missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
+    if missing and lookup(config.methods[name].estimator).iterative and not HANDS.warm:
+        with working("load our compiled kernels, which a first run on a machine compiles for half a minute"):
+            HANDS.worker.call(warm, limit_s=WARM_SECONDS)
+        HANDS.warm = True
     with working(f"{problem.name} · {name}", _key(config, problem, name)) as news:
         for prepared in missing:
             telling = _Telling(news, splits.index(prepared), len(splits))
@@ -114,16 +122,16 @@ class _Telling:
         self._news, self._i, self._n = news, i, n
         self._where = f"split {i + 1} of {n}, " if n > 1 else ""
         self._standing = f"{self._where}first trials"
-        self._start, self._first = time.monotonic(), 0
+        self._first, self._since = -1, 0.0
 
     def trials(self, done: list[Trial], total: int) -> None:
         """Tell how far the search is, its best so far, and how long it will take at this pace."""
         whole = [t for t in done if t.resource is None] or done  # until then, those of the first rungs
         good = [t.valid_error for t in whole if t.valid_error is not None]
         best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
-        passed, new = time.monotonic() - self._start, len(done) - self._first
-        if passed < 0.01:  # they come from the journal and took no time
-            self._first, new = len(done), 0
+        if self._first < 0:  # from the journal, or after the start of some process: the pace is that of the later ones
+            self._first, self._since = len(done), time.monotonic()
+        new, passed = len(done) - self._first, time.monotonic() - self._since
         left = f", {time_left(passed / new * (total - len(done)))}" if new and total > len(done) else ""
         self._standing = f"{self._where}trials {len(done)}/{total}, {best}{left}"
         self._news(self._standing, (self._i + len(done) / (total + 1)) / self._n)  # the fit that is judged is one more
@@ -161,6 +169,7 @@ def write_report(config: Config, facts: str) -> Published:
         news(str(published.page))
     for problem in config.problems:
         if found := publish.collect(config, problem):
+            note(f"{problem.name}, test error: {standing(found)}")
             header, rows = tables.main(found)
             table = [dict(zip(header, row, strict=True)) for row in rows]
             create_table_artifact(table, f"{_key(config, problem)}-results", f"{problem.name}, test set")

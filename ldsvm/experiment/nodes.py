@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,13 +17,12 @@ from pathlib import Path
 from ldsvm.experiment.parallel import OBJECT_STORE, ClusterFailed
 
 START_SECONDS = 120.0  # of one node on a busy machine
-END_SECONDS = 15.0  # that a node may take to end by itself
 READY = "Ray runtime started."
 # On Linux a node ends with whoever started it, also when that is killed: PR_SET_PDEATHSIG stays through exec.
 LAUNCH = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 os.execv(sys.executable, [sys.executable, "-m", "ray.scripts.scripts", "start", *sys.argv[1:]])
 """
 
@@ -30,8 +30,9 @@ os.execv(sys.executable, [sys.executable, "-m", "ray.scripts.scripts", "start", 
 class Nodes:
     """A head and further nodes of a Ray cluster on this machine, each with so many processors, as a context.
 
-    address: what `Cluster` joins, while the context lasts. Each node is a process group of its own; at the end those
-    groups end, and no other Ray. Raises ClusterFailed with one sentence when a node does not start.
+    address: what `Cluster` joins, while the context lasts. environment: what a process that joins needs in its own,
+    since nobody else may. Each node is a process group of its own; at the end those groups end, and no other Ray.
+    Raises ClusterFailed with one sentence when a node does not start.
 
     Examples
     --------
@@ -43,6 +44,7 @@ class Nodes:
     def __init__(self, count: int, processors: int = 1) -> None:
         self.count, self.processors = count, processors
         self.address = f"127.0.0.1:{_free_port()}"
+        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self._folder = Path()
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -64,10 +66,8 @@ class Nodes:
     def close(self) -> None:
         """End the nodes, the head last, and remove their files."""
         for node in reversed(self._started):
-            _signal(node, signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                node.wait(END_SECONDS)
-            _signal(node, signal.SIGKILL)  # also what outlives its leader
+            with suppress(ProcessLookupError):
+                os.killpg(node.pid, signal.SIGKILL)  # asked politely, Ray would take half a minute
             node.wait()
         self._started = []
         if self._folder != Path():
@@ -75,11 +75,14 @@ class Nodes:
 
     def _start(self, *options: str) -> None:
         size = [f"--num-cpus={self.processors}", f"--object-store-memory={OBJECT_STORE}"]
-        here = ["--node-ip-address=127.0.0.1", "--dashboard-agent-listen-port=0", "--block", "--disable-usage-stats"]
-        command = [sys.executable, "-c", LAUNCH, *options, *size, *here]
+        quiet = ["--dashboard-agent-listen-port=0", "--block"]
+        command = [sys.executable, "-c", LAUNCH, *options, *size, *quiet]
+        environment = {**os.environ, **self.environment, "RAY_USAGE_STATS_ENABLED": "0"}
         log = self._folder / f"{len(self._started)}.log"
         with log.open("wb") as file:
-            node = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)
+            node = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
         self._started.append(node)
         end = time.monotonic() + START_SECONDS
         while READY not in (told := log.read_text(encoding="utf-8", errors="replace")):
@@ -87,11 +90,6 @@ class Nodes:
                 last = " ".join(told.split())[-200:]
                 raise ClusterFailed(f"Node {len(self._started)} of {self.count} of Ray did not start ({last}).")
             time.sleep(0.1)
-
-
-def _signal(node: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(node.pid, number)
 
 
 def _free_port() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,11 @@ def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving
     count, resource = (None, None) if strategy is None else (strategy.n_candidates, strategy.resource)
     points = grid(method.space) if count is None else draw(method.space, count, seed)
     if resource == ROWS:
+        if rows is not None and strategy is not None and rows <= (strategy.min_resources or 0):
+            text = (
+                f"strategy.min_resources is {strategy.min_resources}, the training rows are {rows}: nothing is halved."
+            )
+            warnings.warn(text, UserWarning, stacklevel=3)
         return Halving(points, strategy, math.inf if rows is None else rows)
     return Halving(points, strategy, math.inf if resource is None else method.settings[resource])
 

@@ -12,7 +12,7 @@ from ldsvm.experiment.outcome import Outcome, label, percent
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.provenance import commit, environment
 from ldsvm.experiment.record import MODEL
-from ldsvm.experiment.results import Result
+from ldsvm.experiment.results import Result, slug
 from ldsvm.experiment.tracking import Run, Tracker
 from ldsvm.experiment.trial import Trial
 
@@ -47,14 +47,15 @@ def track_method(
         for result, known in zip(outcome.results, earlier, strict=True):
             if known is None:
                 _track_result(tracker, run, result, f"split {result.split} · " if len(places) > 1 else "")
-        _track_outcome(run, outcome, problem.name if len(config.problems) > 1 else None)
+        again = " (again)" if all(earlier) else ""
+        _track_outcome(run, outcome, problem.name if len(config.problems) > 1 else None, again)
         if all(earlier):
             run.tag("ldsvm.found_again", str(earlier[0]))
             run.describe(
                 note=f"Nothing that it depends on has changed since the run {earlier[0]}, which has its trials."
             )
         elif (places[0] / MODEL).is_file():
-            _track_model(run, places[0], splits[0])
+            _track_model(run, places[0], splits[0], f"{slug(problem.name)}-{slug(outcome.method)}")
         run.failure = None if outcome.foreseen else outcome.failure
     for place in places:
         (place / MARK).write_text(run.id if not all(earlier) else str(earlier[0]), encoding="utf-8")
@@ -111,15 +112,15 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _track_model(run: Run, place: Path, prepared: Prepared) -> None:
+def _track_model(run: Run, place: Path, prepared: Prepared, name: str) -> None:
     """Log our model of the first split, feature steps included."""
     from ldsvm.experiment.storing import loads
 
-    run.model(prepared.whole(loads((place / MODEL).read_bytes())), prepared.example())
+    run.model(prepared.whole(loads((place / MODEL).read_bytes())), prepared.example(), name)
 
 
-def _track_outcome(run: Run, outcome: Outcome, problem: str | None) -> None:
-    """Log what the method achieved. problem: its name where the experiment has several."""
+def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) -> None:
+    """Log what the method achieved. problem: its name where the experiment has several. again: ends the run's name."""
     first = "" if problem is None else f"{problem} · "
     if not outcome.judged:
         run.describe(name=f"{first}{outcome.method} · {outcome.failure}")
@@ -142,7 +143,7 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None) -> None:
         "peak_mib": outcome.peak_mib,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
-    run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}")
+    run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}{again}")
 
 
 def _hundred(fraction: float | None) -> float | None:

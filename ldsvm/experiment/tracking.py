@@ -94,10 +94,11 @@ class Run:
         data = Dataset(name, digest, source_type="local", source=source, profile=text)
         self.client.log_inputs(self.id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
 
-    def model(self, fitted: Any, X: Any) -> None:
+    def model(self, fitted: Any, X: Any, name: str) -> None:
         """Keep a fitted classifier, loadable by `mlflow.sklearn.load_model`, with its signature and an example.
 
-        X: a few rows (n, D) or texts (n,) of its input. Raises RuntimeError if MLflow could not infer the signature.
+        name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of its input. Raises
+        RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
         from mlflow.models import infer_signature
@@ -106,7 +107,7 @@ class Run:
         with self.client.file.guard(), mlflow.start_run(run_id=self.id):
             info = mlflow.sklearn.log_model(
                 fitted,
-                name="model",
+                name=name,
                 signature=signature,
                 input_example=X,
                 serialization_format="skops",

@@ -120,7 +120,7 @@ def problem_part(
         *_published(config, outcomes),
         *claims.part(claims.judged(config, [(problem.name, outcomes)])),
         html.figures(shown),
-        html.details("Sums over machines, threads, validation, sizes", html.table(*tables.more(outcomes), strong=ours)),
+        html.details("Sums over SVMs, threads, validation, sizes", html.table(*tables.more(outcomes), strong=ours)),
         html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
     ]
     for outcome in outcomes:
@@ -132,7 +132,7 @@ def problem_part(
 def _published(config: Config, outcomes: list[Outcome]) -> list[str]:
     if not config.published:
         return []
-    note = "Figures of others, on splits, samples and machines of their own; basis functions summed over machines."
+    note = "Figures of others, on splits, samples and machines of their own; basis functions summed over SVMs."
     table = html.table(*tables.published(config, outcomes), text=["source"])
     return [html.heading("Beside published figures", 3), html.paragraph(note), table]
 

@@ -14,7 +14,7 @@ from ldsvm.experiment.trial import Trial
 
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
 MORE = (
-    "their sum over machines", "train s, one thread", "predict µs, all threads", "validation error %",
+    "basis functions, summed over SVMs", "train s, one thread", "predict µs, all threads", "validation error %",
     "parameters kB", "train MiB", "chosen",
 )  # fmt: skip
 Rows = list[list[str]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from ldsvm import threads
 from ldsvm.datasets import balanced, load, relabel
@@ -57,9 +57,20 @@ class Params(base.Params):
     mu_factor: Annotated[float, Field(gt=1)] = 1.5
     tol: Positive = 1e-4
     mac_iter: Count = 1000
-    two_step_iter: Count = 10
+    two_step_iter: Count = 3
     two_step_s: Positive = 90.0
     solver: str | None = None
+
+    @field_validator("solver")
+    @classmethod
+    def _installed(cls, value: str | None) -> str | None:
+        return value if value is None else two_step.solver_here(value)
+
+    @model_validator(mode="after")
+    def _test_set(self) -> Params:
+        if self.dataset == "digits" and self.test == "official":
+            raise ValueError("test is official, but digits has no official test set; allowed: a number of rows")
+        return self
 
 
 @dataclass(frozen=True)
@@ -91,15 +102,29 @@ def compute(params: Params, context: base.Context) -> base.Found:
             start = _start(params, rows, name, context.seed)
             facts["runs"][name], found = _both(params, rows, problem, start, solver, _teller(params, context, i))
             arrays |= {f"{name}_{key}": values for key, values in found.items()}
-    nested = [arrays[f"{name}_{method}_nested"][-1] for name in params.starts for method in METHODS]
-    facts["lowest"], facts["lower_bound"] = two_step.lowest(problem, min(nested))
+        nested = [arrays[f"{name}_{method}_nested"][-1] for name in params.starts for method in METHODS]
+        facts["lowest"], facts["lower_bound"] = two_step.lowest(problem, min(nested))
+        context.tell("the other penalties", 0.8)
+        facts["penalties"] = [_end(params, rows, problem, C, solver, context.seed) for C in params.C]
     return base.Found(facts, arrays)
+
+
+def _end(params: Params, rows: _Rows, problem: Problem, C: float, solver: str, seed: int) -> list[float]:
+    """Return C and, from the first start, MAC's last objective, the other's after two iterations, and the least."""
+    problem = replace(problem, C=C * np.ones_like(problem.C), validation=None)
+    start = _start(params, rows, params.starts[0], seed)
+    ours = float(_mac(params, problem, start).history[-1]["nested"])
+    state = _begin(problem, start, params.mu)
+    for _ in range(2):
+        state, _info = two_step.step(problem, state, solver)
+    other = two_step.measure(problem, state)["nested"]
+    return [C, ours, other, two_step.lowest(problem, min(ours, other))[0]]
 
 
 def _teller(params: Params, context: base.Context, i: int) -> Callable[[int], None]:
     def tell(k: int) -> None:
         share = (i + (k - 1) / params.two_step_iter) / len(params.starts)
-        context.tell(f"start {params.starts[i]}, without Z: iteration {k}", 0.1 + 0.9 * share)
+        context.tell(f"start {params.starts[i]}, without Z: iteration {k}", 0.1 + 0.7 * share)
 
     return tell
 
@@ -111,21 +136,25 @@ def _both(
     ours = _mac(params, problem, start)
     state = _begin(problem, start, params.mu)
     history, best = two_step.alternate(problem, state, solver, params.two_step_iter, params.two_step_s, tell)
-    facts = {"mac_end": ours.reason.value, "mac_best": ours.best_iter}
+    done = len(history) - 1
+    end = f"{done} iterations were done" if done == params.two_step_iter else "the time limit was reached"
+    retrained = _retrained(problem, _mac(params, replace(problem, validation=None), start))
+    facts: dict[str, Any] = {"mac_end": ours.reason.value, "two_step_end": end, "mac_retrained": retrained}
     facts |= {"mac_test": _error(problem, rows, ours), "two_step_test": _error(problem, rows, best)}
     return facts, _arrays("mac", ours.history, "zgf") | _arrays("two_step", history, "gf")
 
 
 def _rows(params: Params, context: base.Context) -> _Rows:
     data = load(params.dataset, cache_dir=context.cache)
-    official = params.test == "official" and data.y_test is not None
-    sizes: dict[str, int] = {"official": len(data.y_test)} if official else {"test": int(params.test)}
+    sizes: dict[str, int] = {} if params.test == "official" else {"test": params.test}
+    if params.test == "official" and data.test is not None:
+        sizes = {"official": len(data.test)}
     split = balanced(data.y, train=params.train, validation=params.validation, **sizes, seed=context.seed)
-    X_test, y_test = (data.X_test, data.y_test) if official else (data.X[split.test], data.y[split.test])
-    parts: list[Array] = []
-    for part in (split.train, split.validation):
-        parts += [data.X[part], relabel(data.y[part], "parity")]
-    return _Rows(*parts, X_test, relabel(y_test, "parity"), data.source)
+    parts = [data.train.take(rows) for rows in (split.train, split.validation)]
+    whole = data.test if split.official_test else data.train.take(split.test)
+    assert whole is not None
+    (X, y), (X_valid, y_valid), (X_test, y_test) = ((p.X, relabel(p.y, "parity")) for p in (*parts, whole))
+    return _Rows(X, y, X_valid, y_valid, X_test, y_test, data.source)
 
 
 def _problem(params: Params, rows: _Rows, sigma: float, C: float) -> Problem:
@@ -161,6 +190,13 @@ def _mac(params: Params, problem: Problem, start: Start, patience: int | None = 
         params.mu, params.mu_factor, 1e6, n, params.tol, patience or n + 1, None, "batched", "ipm"
     )  # fmt: skip
     return solve(problem, start, options)
+
+
+def _retrained(problem: Problem, last: Solution) -> float:
+    """Return the nested objective of MAC's last model, once g is trained on F(X) instead of Z."""
+    F = problem.regression.values(last.mapping)
+    state, _ = g_step(problem, State(F, last.mapping, F, last.V, last.b, 1.0))
+    return problem.nested(last.mapping, state.V, state.b, F)
 
 
 def _choose(params: Params, rows: _Rows, context: base.Context) -> tuple[dict[str, float], list[list[float]]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ldsvm.studies.alternating import Params
 
 PAPER_RATIO = 150
+ROUNDING, STILL = 1e-9, 1e-3
 OTHER = "alternation without Z"
 STARTS = {
     "random": "random start, row by row",
@@ -83,9 +84,16 @@ def show(params: Params, found: Found) -> Page:
     times = _step_times(pairs)
     ratio = times[1][-1] / times[0][-1]
     return Page(
-        lede=_lede(pairs[0], times, ratio, facts["lowest"]),
+        lede=_lede(pairs[0], times, ratio, facts),
         claims=[_ratio(times, ratio), _progress(pairs, same_time=True), _progress(pairs, same_time=False)],
-        tables=[_times(times, ratio), _same_time(pairs), _ends(pairs, facts), _quality(found, params)],
+        tables=[
+            _times(times, ratio),
+            _same_time(pairs),
+            _ends(pairs, facts),
+            _penalties(params, facts),
+            _quality(found, params),
+            _choice(params, facts),
+        ],
         pictures=[_picture(pair, facts["lowest"]) for pair in pairs],
         protocol=_protocol(params, facts, found),
     )
@@ -108,15 +116,15 @@ def _value(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _lede(pair: Pair, times: tuple[list[float], list[float]], ratio: float, lowest: float) -> str:
+def _lede(pair: Pair, times: tuple[list[float], list[float]], ratio: float, facts: dict[str, Any]) -> str:
     last = pair.rounds[-1]
     ours, other = pair.ours.nested[pair.then(1)], pair.other.nested[1]
     return (
         f"An iteration of MAC takes {_ms(times[0][-1])} ms, one of the {OTHER} {_ms(times[1][-1])} ms, "
         f"{ratio:,.0f} times as long (the paper: {PAPER_RATIO}). From the {STARTS[pair.start]}, when the first of "
         f"these has ended, the nested objective is {_value(ours)} by MAC and {_value(other)} without Z; at the end it "
-        f"is {_value(pair.ours.nested[-1])} and {_value(pair.other.nested[last])}, and {_value(lowest)} is the least "
-        "there is."
+        f"is {_value(pair.ours.nested[-1])} ({_value(facts['runs'][pair.start]['mac_retrained'])} once g is trained on "
+        f"F(X)) and {_value(pair.other.nested[last])}, and {_value(facts['lowest'])} is the least there is."
     )
 
 
@@ -157,22 +165,40 @@ def _same_time(pairs: list[Pair]) -> Table:
 
 
 def _ends(pairs: list[Pair], facts: dict[str, Any]) -> Table:
-    header = ["start", "method", "iterations", "seconds", "nested objective", "above the least %", "training error %",
-              "validation error %", "best validation error %", "its test error %"]  # fmt: skip
+    header = ["start", "method", "iterations", "seconds", "nested objective", "above the least %",
+              "with g trained on F(X)", "training error %", "validation error %", "best validation error %",
+              "its test error %", "ended since"]  # fmt: skip
     rows = []
     for pair in pairs:
-        tests = facts["runs"][pair.start]
+        run = facts["runs"][pair.start]
         for name, key, path in (("MAC", "mac", pair.ours), (OTHER, "two_step", pair.other)):
-            errors = [path.train_error[-1], path.valid_error[-1], path.valid_error.min(), tests[f"{key}_test"]]
+            errors = [path.train_error[-1], path.valid_error[-1], path.valid_error.min(), run[f"{key}_test"]]
             rows.append([
                 pair.start, name, str(len(path.nested) - 1), f"{path.seconds[-1]:.3g}", _value(path.nested[-1]),
-                f"{100 * (path.nested[-1] / facts['lowest'] - 1):.1f}", *(f"{100 * error:.2f}" for error in errors),
+                f"{100 * (path.nested[-1] / facts['lowest'] - 1):.1f}",
+                _value(run["mac_retrained"]) if key == "mac" else "–", *(f"{100 * error:.2f}" for error in errors),
+                run[f"{key}_end"],
             ])  # fmt: skip
     note = (
         "The least value is known: with one linear machine the nested objective becomes convex in W v and b. It is "
-        f"between {facts['lower_bound']:.6g} and {facts['lowest']:.6g}."
+        f"between {facts['lower_bound']:.6g} and {facts['lowest']:.6g}. MAC trains g on Z; what is left of Z - F(X) "
+        "costs its hinge on F(X), C times."
     )
-    return Table("Where they come", header, rows, text=("start", "method"), note=note)
+    return Table("Where they come", header, rows, text=("start", "method", "ended since"), note=note)
+
+
+def _penalties(params: Params, facts: dict[str, Any]) -> Table:
+    """Whether the outcome hangs on the penalty that was chosen."""
+    rows = [[f"{C:g}", *(_value(value) for value in values)] for C, *values in facts["penalties"]]
+    header = ["C", "MAC at its end", f"{OTHER}, two iterations", "least there is"]
+    return Table(f"Nested objective for every C, {STARTS[params.starts[0]]}", header, rows)
+
+
+def _choice(params: Params, facts: dict[str, Any]) -> Table:
+    errors = {(sigma, C): error for sigma, C, error in facts["tried"]}
+    rows = [[f"{sigma:g}", *(f"{100 * errors[sigma, C]:.2f}" for C in params.C)] for sigma in params.sigmas]
+    return Table("Choice of width and penalty: MAC's lowest validation error, %", [
+        "sigma", *(f"C = {C:g}" for C in params.C)], rows)  # fmt: skip
 
 
 def _quality(found: Found, params: Params) -> Table:
@@ -180,10 +206,16 @@ def _quality(found: Found, params: Params) -> Table:
     rows = []
     for name in params.starts:
         gaps = [found.arrays[f"{name}_two_step_{key}"][1:].max() for key in ("gap_g", "gap_f")]
-        rise = np.diff(found.arrays[f"{name}_two_step_nested"]).max()
-        rows.append([name, *(f"{gap:.1e}" for gap in gaps), "no" if rise <= 0 else f"by {rise:.1e}"])
-    header = ["start", "g-step, relative gap", "F-step, relative gap", "objective ever rose"]
-    return Table(f"Optimality of the {OTHER}, worst of all iterations", header, rows, text=("start",))
+        nested = found.arrays[f"{name}_two_step_nested"]
+        rose = bool((np.diff(nested) > ROUNDING * nested[:-1]).any())
+        still = int(np.argmax(nested <= nested[-1] * (1 + STILL)))
+        rows.append([name, *(f"{gap:.1e}" for gap in gaps), "yes" if rose else "no", str(still)])
+    header = ["start", "g-step, relative gap", "F-step, relative gap", "objective ever rose", "still after iteration"]
+    note = (
+        f"Still: it changes by less than {100 * STILL:g} % from there on. Each step alone is at its minimum then; the "
+        "hinge has a kink there, which only a change of both together would leave."
+    )
+    return Table(f"Optimality of the {OTHER}, worst of all iterations", header, rows, text=("start",), note=note)
 
 
 def _picture(pair: Pair, lowest: float) -> Picture:

@@ -33,6 +33,7 @@ def publish(config: StudyConfig, page: Page) -> list[Path]:
     settings = {"study": config.study, "seed": config.seed, "params": config.settings.model_dump(mode="json")}
     parts.append(html.details("The whole configuration", html.code(yaml.safe_dump(settings, sort_keys=False))))
     files.append(build.write(config.results / "tables.md", note(config, page) + "\n\n" + "\n\n".join(texts) + "\n"))
+    files.append(claims.save(config.results, {config.title: page.claims}))
     return [build.write(config.results / REPORT, html.page(config.title, parts)), *files]
 
 

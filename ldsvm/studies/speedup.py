@@ -24,6 +24,7 @@ from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.nodes import Nodes
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.search import run_search
+from ldsvm.experiment.spaces import Scalar
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
 from ldsvm.experiment.worker import Tell, Worker
 from ldsvm.studies import base
@@ -111,8 +112,8 @@ def _measure(kind: str, n: int, params: Params, seed: int, folder: Path) -> dict
         if kind == "fit":
             answer = worker.call(timed_fit, params, n, seed, folder, limit_s=params.limit_s)
         else:
-            workers, address = (0 if kind == "here" else n), (nodes.address if nodes else None)
-            answer = worker.call(timed_search, params, workers, address, seed, folder, limit_s=params.limit_s)
+            workers, joined = (0 if kind == "here" else n), (nodes and (nodes.address, nodes.environment))
+            answer = worker.call(timed_search, params, workers, joined, seed, folder, limit_s=params.limit_s)
     found: dict[str, Any] = answer
     return found
 
@@ -150,12 +151,17 @@ def _until(iterations: int, reached: list[float]) -> Callable[[dict[str, Any]], 
     return callback
 
 
-def timed_search(params: Params, workers: int, address: str | None, seed: int, folder: Path, _: Tell) -> dict[str, Any]:
+def timed_search(
+    params: Params, workers: int, joined: tuple[str, dict[str, str]] | None, seed: int, folder: Path, _: Tell
+) -> dict[str, Any]:
     """Return seconds of a search and of the start before it, its trials, and on how many nodes they ran.
 
-    workers: trials at a time on Ray, 0 for one after the other in this process. address: of a cluster to join.
+    workers: trials at a time on Ray, 0 for one after the other in this process. joined: address of a cluster to join
+    and what this process, which is ours alone, needs in its environment for that.
     """
-    fixed = {"n_components": params.n_components, "n_basis": params.search_basis, "C": params.C}
+    address, environment = joined or (None, {})
+    os.environ.update(environment)
+    fixed: dict[str, Scalar] = {"n_components": params.n_components, "n_basis": params.search_basis, "C": params.C}
     method = MethodConfig(estimator="ldsvm", params=fixed, search={"gamma": list(params.search_gamma)})
     small = method.model_copy(update={"params": {**fixed, "n_basis": 10, "max_iter": 1}})
     with tempfile.TemporaryDirectory(dir=folder) as marks, Cluster(workers, address, 1, params.limit_s) as cluster:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ldsvm.studies.speedup import Params
 
 BAR = 1.5  # on two, of a whole fit and of a search: ours
+ALONE = 0.9  # of a processor that one thread has where nobody else works
 ALIKE = 1e-3  # relative difference of objectives that sums in another order may make
 
 
@@ -43,6 +44,9 @@ def _lede(fits: Fits, most: int, processors: int) -> str:
     end = "" if most >= PAPER_PROCESSORS else f" {unchecked}"
     if most == 1:
         return f"Only one thread was timed, so there is no speed-up to tell.{end}"
+    busy = median(run["busy"] for run in fits.runs[1])
+    if busy < ALONE:
+        end += f" One thread got {busy:.0%} of a processor: the machine had other work, and the times tell little."
     steps = ", ".join(f"{PARTS[part]} {fits.speedup(most, part):.2f}" for part in "zgf")
     whole = f"{fits.speedup(most, 'whole'):.2f} times as fast on {most} threads as on one ({steps})"
     return f"A whole fit is {whole}; this machine has {processors} processors.{end}"

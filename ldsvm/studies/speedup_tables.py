@@ -18,10 +18,10 @@ Run = dict[str, Any]
 
 
 class Fits:
-    """The timed fits by number of threads, those of each number by repeat."""
+    """The timed fits by number of threads, those of each number repeat by repeat."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        fits = sorted((run for run in runs if run["kind"] == "fit"), key=lambda run: run["repeat"])
+        fits = [run for run in runs if run["kind"] == "fit"]
         self.threads = sorted({run["n"] for run in fits})
         self.runs = {n: [run for run in fits if run["n"] == n] for n in self.threads}
 
@@ -47,7 +47,7 @@ class Searches:
     """The timed searches by kind ("here", "ray", "cluster") and how many trials run at a time."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        searches = sorted((run for run in runs if run["kind"] != "fit"), key=lambda run: run["repeat"])
+        searches = [run for run in runs if run["kind"] != "fit"]
         keys = sorted({(run["kind"], run["n"]) for run in searches}, key=lambda k: (k[0] != "here", k[0] != "ray", k))
         self.runs = {key: [run for run in searches if (run["kind"], run["n"]) == key] for key in keys}
 

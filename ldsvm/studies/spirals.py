@@ -35,8 +35,8 @@ class SpiralParams(base.Params):
     n_samples: int = Field(ge=2, le=100_000)
     turns: float = Field(ge=0, le=100)
     noise: float = Field(ge=0, le=10)
-    gammas: Annotated[tuple[Positive, ...], Field(min_length=1)] = (3.0, 10.0, 30.0, 100.0, 300.0)
-    penalties: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.01, 0.1, 1.0, 10.0, 100.0)
+    gammas: Annotated[tuple[Positive, ...], Field(min_length=1)] = (3.0, 10.0, 30.0, 100.0)
+    penalties: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.1, 1.0, 10.0, 100.0)
     alpha: Positive = 1e-3
     patience: int = Field(default=10, ge=1)
     max_iter: int = Field(default=200, ge=1)
@@ -69,16 +69,24 @@ def model(params: SpiralParams, context: base.Context, **changes: Any) -> LDSVMC
     )  # fmt: skip
 
 
-def fit(estimator: LDSVMClassifier, data: Data, penalties: Iterable[float]) -> list[LDSVMClassifier]:
-    """Fit for each penalty, with the iteration chosen by the validation spirals; one that was cut off is as good."""
+def fit(
+    estimator: LDSVMClassifier, data: Data, penalties: Iterable[float], *, early_stopping: bool = True
+) -> list[LDSVMClassifier]:
+    """Fit for each penalty; early stopping is by the validation spirals. One that max_iter cuts off is as good."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit_path(estimator, *data.train, penalties, eval_set=data.valid)
+        return fit_path(estimator, *data.train, penalties, eval_set=data.valid if early_stopping else None)
 
 
 def valid_errors(models: Sequence[LDSVMClassifier]) -> list[float]:
     """Return the validation errors of the iterations that were kept."""
     return [float(m.history_[m.best_iter_]["valid_error"]) for m in models]
+
+
+def means(gamma: float, penalties: Sequence[float], errors: Sequence[Sequence[float]]) -> list[dict[str, float]]:
+    """Return a point for each penalty, with the mean of its errors; errors: a row for each fit, a column for each C."""
+    columns = zip(penalties, np.mean(errors, axis=0), strict=True)
+    return [{"gamma": gamma, "C": C, "valid_error": float(mean)} for C, mean in columns]
 
 
 def choice(tried: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -98,7 +106,7 @@ def square(pixels: int) -> Array:
 
 
 def choice_table(tried: Sequence[dict[str, float]], over: str) -> base.Table:
-    """Return validation errors in per cent, a row for each width and a column for each C; over: what they average."""
+    """Return validation errors in per cent, a row for each width and a column for each C; over: whose they are."""
     penalties = sorted({point["C"] for point in tried})
     cells = {(point["gamma"], point["C"]): f"{100 * point['valid_error']:.2f}" for point in tried}
     rows = [[f"{gamma:g}", *(cells[gamma, C] for C in penalties)] for gamma in sorted({p["gamma"] for p in tried})]
@@ -107,6 +115,6 @@ def choice_table(tried: Sequence[dict[str, float]], over: str) -> base.Table:
         "How width and penalty were chosen: error on validation spirals, %",
         ["gamma", *(f"C = {C:g}" for C in penalties)],
         rows,
-        note=f"Means over {over}. Chosen: gamma = {best['gamma']:g}, C = {best['C']:g}, the lowest; of equal ones the "
+        note=f"{over}. Chosen: gamma = {best['gamma']:g}, C = {best['C']:g}, the lowest; of equal ones the "
         "widest basis, then the smallest C.",
     )

@@ -11,8 +11,10 @@ alpha.(1 - y b) - |v|^2 |Phi'(alpha y)|^2 / (4 lam), reached by W = Phi'(alpha y
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +27,13 @@ from ldsvm.typing import Array
 
 # Interior-point solvers of qpsolvers, the first one installed is taken; OSQP, always there, is a first-order method.
 INTERIOR = ("clarabel", "piqp", "cvxopt", "ecos")
-ACCURACY = {"eps_abs": 1e-7, "eps_rel": 1e-7, "max_iter": 20_000, "polishing": True, "raise_error": False}
+ACCURACY: dict[str, Any] = {
+    "eps_abs": 1e-7,
+    "eps_rel": 1e-7,
+    "max_iter": 20_000,
+    "polishing": True,
+    "raise_error": False,
+}
 
 
 def solver_here(wanted: str | None = None) -> str:
@@ -82,7 +90,10 @@ class FStep:
         scores = sp.csc_matrix(np.kron(self.y[:, None] * self.Phi, self.v))  # of vec W, row by row
         G = sp.bmat([[-scores, -sp.eye(N)], [None, -sp.eye(N)]], format="csc")
         problem = qpsolvers.Problem(P, q, G, np.r_[self.y * self.b - 1.0, np.zeros(N)])
-        answer = qpsolvers.solve_problem(problem, solver=solver, **(ACCURACY if solver == "osqp" else {}))
+        accuracy = ACCURACY if solver == "osqp" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its status is not believed anyway: the bound judges what it found
+            answer = qpsolvers.solve_problem(problem, solver=solver, **accuracy)
         if answer.x is None or answer.z is None:
             raise RuntimeError(f"solver={solver!r} found no solution of the F-step with {M * L} weights.")
         return answer.x[: M * L].reshape(M, L), answer.z[:N]
@@ -149,25 +160,32 @@ def lowest(problem: Problem, known: float) -> tuple[float, float]:
     |Phi'(alpha y)| <= sqrt(2 lam). known: a value that was reached; the best s is not above it.
     """
     from scipy.optimize import minimize_scalar
-    from sklearn.svm import SVC
 
     assert isinstance(problem.regression, FeatureRegression)
     Phi, y, C = problem.regression.Phi.astype(np.float64), problem.Y[:, 0], problem.C[:, 0]
-    gram, slope, top = Phi @ Phi.T, float(np.sqrt(2.0 * problem.lam)), float(C.max())
+    gram, slope = Phi @ Phi.T, float(np.sqrt(2.0 * problem.lam))
     bounds: list[tuple[float, float]] = []
 
     def value(log_s: float) -> float:
         s = float(np.exp(log_s))
-        scale = s / slope**2
-        machine = SVC(C=top * scale, kernel="precomputed", tol=1e-6, cache_size=200)
-        machine.fit(gram, y, sample_weight=C / top)
-        signed = np.zeros(y.size)  # alpha y, for the penalties C
-        signed[machine.support_] = machine.dual_coef_[0] / scale
-        size = max(float(np.sqrt(signed @ gram @ signed)), 1e-300)
-        hinge = C @ np.maximum(0.0, 1.0 - y * (scale * (gram @ signed) + machine.intercept_[0]))
-        bounds.append((slope * scale * size + hinge, float(np.abs(signed).sum()) * min(1.0, slope / size)))
-        return float(0.5 * (scale * size**2 * scale * slope**2 / s + s) + hinge)
+        alpha, margin = _kernel_svm(gram, y, C, s / slope**2)
+        size = max(float(np.sqrt((alpha * y) @ gram @ (alpha * y))), 1e-300)  # |u| without its scale
+        norm, hinge = slope * size * s / slope**2, float(C @ np.maximum(0.0, 1.0 - margin))
+        # LIBSVM keeps the kernel in float32: what is then short of margin 1 would cost much for large C
+        above = min(norm + hinge, norm / margin.min() if margin.min() > 0 else np.inf)
+        bounds.append((above, float(alpha.sum()) * min(1.0, slope / size)))
+        return 0.5 * (norm**2 / s + s) + hinge
 
-    range_of_log_s = np.log(known) - 15.0, np.log(known)
-    minimize_scalar(value, bounds=range_of_log_s, method="bounded", options={"xatol": 1e-4})
-    return min(above for above, _ in bounds), max(below for _, below in bounds)
+    minimize_scalar(value, bounds=(np.log(known) - 15.0, np.log(known)), method="bounded", options={"xatol": 1e-4})
+    return float(min(above for above, _ in bounds)), float(max(below for _, below in bounds))
+
+
+def _kernel_svm(gram: Array, y: Array, C: Array, scale: float) -> tuple[Array, Array]:
+    """Multipliers alpha (N,) in [0, C] and margins (N,) of the SVM with the kernel ``scale`` times the Gram matrix."""
+    from sklearn.svm import SVC
+
+    top = float(C.max())
+    machine = SVC(C=top * scale, kernel="precomputed", tol=1e-6, cache_size=200).fit(gram, y, sample_weight=C / top)
+    alpha = np.zeros(y.size)
+    alpha[machine.support_] = np.abs(machine.dual_coef_[0]) / scale
+    return alpha, y * (scale * (gram @ (alpha * y)) + machine.intercept_[0])

@@ -21,7 +21,7 @@ from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.halving import Halving, rungs
 from ldsvm.experiment.journal import Journal, key
 from ldsvm.experiment.results import Result
-from ldsvm.experiment.search import SearchFailed, best, run_search
+from ldsvm.experiment.search import SearchFailed, best, plan, run_search
 from ldsvm.experiment.spaces import Point, Range, StrategyConfig
 from ldsvm.experiment.trial import Data, Job, Trial, nested_rows, run_job
 from ldsvm.report import tables
@@ -281,3 +281,11 @@ def test_the_table_of_trials_shows_a_resource_only_where_one_was_limited() -> No
     assert [(row["resource"], row["remark"]) for row in shown] == [("1,500", notes[1]), ("all", "; ".join(notes))]
     header, rows = tables.trial_rows(Result("p", "m", "linear_svm", trials[1:]))
     assert "resource" not in header and len(rows[0]) == len(header)
+
+
+def test_rows_that_are_too_few_to_halve_are_told() -> None:
+    strategy = {"factor": 3, "resource": "n_samples", "min_resources": 500}
+    method = MethodConfig(estimator="linear_svm", search={"C": [1.0, 2.0, 3.0]}, strategy=strategy)
+    with pytest.warns(UserWarning, match=r"min_resources is 500, the training rows are 341: nothing is halved"):
+        assert [resource for _, _, resource in plan(method, seed=0, rows=341).ask()] == [None] * 3
+    assert [resource for _, _, resource in plan(method, seed=0, rows=5000).ask()] == [500] * 3

@@ -224,7 +224,7 @@ def test_a_model_of_ours_comes_back_with_the_same_scores(tracker: Tracker) -> No
     X = rng.normal(size=(60, 3)).astype(np.float32)
     model = LDSVMClassifier(n_basis=5, random_state=0).fit(X, np.arange(60) % 3, eval_set=(X, np.arange(60) % 3))
     with tracker.run("model", kind="method") as run:
-        run.model(model, X[:5])
+        run.model(model, X[:5], "digits-ours")
     import mlflow
 
     (found,) = mlflow.search_logged_models([tracker.experiment_id], output_format="list")

@@ -66,7 +66,7 @@ def test_rows_say_what_was_measured() -> None:
     header, rows = tables.detail([GOOD])
     assert dict(zip(header, rows[0], strict=True)) == {
         "method": "ours", "error %": "2.23", "95 % interval": "1.21 – 4.05", "basis functions": "1,200",
-        "train s": "0.43", "predict µs/sample": "1.4", "search s": "12", "their sum over machines": "3,400",
+        "train s": "0.43", "predict µs/sample": "1.4", "search s": "12", "basis functions, summed over SVMs": "3,400",
         "train s, one thread": "–", "predict µs, all threads": "0.8", "validation error %": "3.10",
         "parameters kB": "51.2", "train MiB": "33.6", "chosen": "C=1",
     }  # fmt: skip

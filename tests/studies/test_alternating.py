@@ -136,7 +136,10 @@ def test_the_study_runs_and_is_the_same_again_but_for_times(found: Found, tmp_pa
     assert {**found.facts, "prepare_s": 0} == {**again.facts, "prepare_s": 0}
     least = min(row[2] for row in found.facts["tried"])
     assert found.facts["valid_error"] == least and len(found.facts["tried"]) == 4
+    assert all(least <= min(ours, other) for _, ours, other, least in found.facts["penalties"])
     for start in TINY.starts:
+        assert found.facts["lowest"] <= found.facts["runs"][start]["mac_retrained"]
+        assert found.facts["runs"][start]["mac_retrained"] <= found.arrays[f"{start}_mac_nested"][-1] * (1 + 1e-9)
         assert found.arrays[f"{start}_mac_nested"][0] == found.arrays[f"{start}_two_step_nested"][0]
 
 
@@ -162,8 +165,10 @@ def made_up(slow: float, ours: list[float]) -> Found:
     facts = {
         "solver": "piqp", "interior": True, "source": "Made up.", "n_weights": 8, "sigma": 2.0, "C": 3.0,
         "valid_error": 0.125, "tried": [[2.0, 3.0, 0.125]], "prepare_s": 0.5, "lowest": 1.0, "lower_bound": 0.9,
-        "runs": {"random": {"mac_test": 0.25, "two_step_test": 0.5}},
+        "penalties": [[3.0, 7.5, 2.5, 1.0]],
     }  # fmt: skip
+    run = {"mac_test": 0.25, "two_step_test": 0.5, "mac_end": "so", "two_step_end": "thus", "mac_retrained": 1.25}
+    facts["runs"] = {"random": run}
     return Found(facts, arrays)
 
 
@@ -176,14 +181,18 @@ def made_up(slow: float, ours: list[float]) -> Found:
     ],
 )
 def test_claims_follow_the_numbers(slow: float, ours: list[float], holds: list[bool]) -> None:
-    page = alternating.show(alternating.Params(starts=("random",)), made_up(slow, ours))
+    page = alternating.show(alternating.Params(starts=("random",), sigmas=(2.0,), C=(3.0,)), made_up(slow, ours))
     assert [claim.holds for claim in page.claims] == holds
     assert f"{100 * slow:,.0f} times as long" in page.claims[0].measured
     times, equal, ends = page.tables[:3]
     assert times.rows[0][1:5] == ["2", "3", "5", "10"] and times.rows[1][5:7] == [f"{100 * slow:,.0f}", "150"]
     done = "1" if slow == 0.015 else "3"
     assert equal.rows[0] == ["random", "1", f"{slow:.3g}", "4", done, f"{ours[int(done)]:g}", f"{ours[1]:g}"]
-    assert ends.rows[1][2:6] == ["2", f"{2 * slow:.3g}", "2", "100.0"] and ends.rows[0][-1] == "25.00"
+    assert (
+        ends.rows[1][2:6] == ["2", f"{2 * slow:.3g}", "2", "100.0"]
+        and ends.rows[0][6] == "1.25"
+        and ends.rows[0][-2:] == ["25.00", "so"]
+    )
 
 
 def test_the_figure_is_the_same_bytes_again() -> None:
@@ -196,7 +205,18 @@ def test_the_figure_is_the_same_bytes_again() -> None:
     assert progress(runs, 1.5, "title").png != first.png
 
 
-@pytest.mark.parametrize("wrong", [{"sigmas": ()}, {"C": [-1.0]}, {"starts": ["kmeans"]}, {"test": "all"}, {"L": 2}])
-def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sigmas": ()}, "sigmas"),
+        ({"C": [-1.0]}, "C"),
+        ({"starts": ["kmeans"]}, "starts"),
+        ({"test": "all"}, "test"),
+        ({"L": 2}, "L"),
+        ({"solver": "nonesuch"}, r"solver='nonesuch' is not available here; choose one of \["),
+        ({"dataset": "digits"}, "digits has no official test set"),
+    ],
+)
+def test_wrong_parameters_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         alternating.Params.model_validate(wrong)

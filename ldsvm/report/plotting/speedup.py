@@ -70,7 +70,7 @@ def _name_ends(axes: Any, x: float, ends: Sequence[tuple[str, float, str]], gap:
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:
-    """Return ascending values moved apart to at least a gap, each group around where it was.
+    """Return ascending values from 0 up moved apart to at least a gap, each group around where it was.
 
     Examples
     --------
@@ -80,11 +80,10 @@ def spread(values: Sequence[float], gap: float) -> list[float]:
     groups: list[list[float]] = []
     for value in values:
         groups.append([value])
-        while len(groups) > 1 and _bounds(groups[-2], gap)[1] + gap > _bounds(groups[-1], gap)[0]:
+        while len(groups) > 1 and _least(groups[-2], gap) + gap * len(groups[-2]) > _least(groups[-1], gap):
             groups[-2:] = [groups[-2] + groups[-1]]
-    return [_bounds(group, gap)[0] + gap * i for group in groups for i in range(len(group))]
+    return [_least(group, gap) + gap * i for group in groups for i in range(len(group))]
 
 
-def _bounds(group: Sequence[float], gap: float) -> tuple[float, float]:
-    middle, half = sum(group) / len(group), gap * (len(group) - 1) / 2
-    return middle - half, middle + half
+def _least(group: Sequence[float], gap: float) -> float:
+    return max(0.0, sum(group) / len(group) - gap * (len(group) - 1) / 2)
