@@ -180,6 +180,7 @@ def test_a_rung_of_rows_fits_a_nested_part_and_validates_on_everything(data: Dat
         assert trial.n_basis == len(model.support_) <= len(rows)
 
 
+@pytest.mark.filterwarnings("ignore:strategy.min_resources is 60")
 def test_rows_that_are_no_fewer_than_all_are_the_last_rung(data: Data) -> None:
     wanted = limited("gaussian_svm", "n_samples", 60, gamma=[0.1, 1.0, 3.0, 9.0])
     for rows, resources in ((100, [60] * 4 + [None] * 2), (60, [None] * 4), (None, [60] * 4 + [120] * 2 + [None])):
