@@ -20,6 +20,7 @@ from flows import ROOT
 
 if TYPE_CHECKING:
     from ldsvm.experiment.config import Config
+    from ldsvm.studies.config import StudyConfig
 
 NAMES = {
     "pipeline": "the whole experiment: data, search of every method, report",
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ldsvm.experiment.load import ConfigError
 
     try:
-        config = environment.experiment(asked.config, asked.overrides)
+        read = environment.anything if asked.name == "pipeline" else environment.experiment
+        config = read(asked.config, asked.overrides)
     except ConfigError as error:
         return _complain(str(error), 2)
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
@@ -103,7 +105,7 @@ def _data(arguments: Sequence[str]) -> int:
         return _complain(f"paths.cache is {folder}, which cannot be used ({error.strerror}).", 2)
 
 
-def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
+def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> int:
     from flows import environment
     from flows.progress import working
     from ldsvm.experiment.results import MethodFailed
@@ -132,22 +134,22 @@ def _run(asked: argparse.Namespace, config: Config, log: Path) -> int:
             raise found
         if found is not None:
             own_runs = None if asked.name == "report" else str(state.state_details.flow_run_id)
-            _show(config, experiment_id, own_runs)
+            _show(asked, config, experiment_id, own_runs)
     return _complain(f"{found} (log: {log})", 1) if own else 0
 
 
-def _show(config: Config, experiment_id: str, pipeline: str | None) -> None:
+def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id: str, pipeline: str | None) -> None:
     from rich.console import Console
 
+    from flows.summary import summary
     from ldsvm.experiment.tracking import link
     from ldsvm.report import tables
-    from ldsvm.report.publish import REPORT, collect
+    from ldsvm.report.publish import REPORT
 
     console = Console(highlight=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
-    for problem in config.problems:
-        if found := collect(config, problem):
-            console.print(tables.terminal(f"{problem.name}, test set", *tables.main(found)))
+    for title, header, rows in summary(config, asked.config, asked.overrides):
+        console.print(tables.terminal(title, header, rows))
     for name, what in (
         ("report", config.results / REPORT),
         ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -94,11 +95,12 @@ def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], 
 
 def _settle(config: Config, facts: str, problem: ProblemConfig, name: str) -> None:
     """Let a method compete within its time; what it gives, or the reason why it gives nothing, is on the disk then."""
+    since = time.time()
     compete = compare_method.with_options(timeout_seconds=config.limits.task_s)
     state = compete(config, facts, problem, name, return_state=True)
     if state.name == "TimedOut":
         reason = f"stopped: time limit of {config.limits.task_s:g} s for all of it"
-        record.give_up(config, preparation.read(Path(facts)), problem, name, reason)
+        record.give_up(config, preparation.read(Path(facts)), problem, name, reason, since)
         say(f"{problem.name} · {name} · {reason}")
         return
     found = state.result(raise_on_failure=False)

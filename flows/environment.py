@@ -35,23 +35,30 @@ START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also cr
 def experiment(config: str, overrides: Sequence[str]) -> Config:
     """Return the checked experiment of a file and its "key=value" lines; raise ConfigError with one sentence.
 
-    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
+    Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
     """
-    from ldsvm.experiment.load import ConfigError, load_config
-    from ldsvm.studies.config import is_study
+    from ldsvm.experiment.load import ConfigError
+    from ldsvm.studies.config import StudyConfig
 
-    if is_study(config, root=ROOT):
+    found = anything(config, overrides)
+    if isinstance(found, StudyConfig):
         raise ConfigError(f"{config} is a study; allowed: pipeline, which runs all of it.")
-    return load_config(config, _ours(overrides), root=ROOT)
+    if found.vary is not None:
+        raise ConfigError(f"{config} varies {found.vary.key}; allowed: pipeline, or vary=null.")
+    return found
 
 
 def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
-    """Return the checked experiment or study of a file."""
+    """Return the checked experiment or study of a file; raise ConfigError with one sentence.
+
+    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
+    """
+    from ldsvm.experiment.load import load_config
     from ldsvm.studies.config import is_study, load_study
 
     if is_study(config, root=ROOT):
         return load_study(config, _ours(overrides), root=ROOT)
-    return experiment(config, overrides)
+    return load_config(config, _ours(overrides), root=ROOT)
 
 
 def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:

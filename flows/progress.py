@@ -10,6 +10,7 @@ from typing import cast
 from uuid import UUID
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 QUIET_SECONDS = 5.0
@@ -21,7 +22,7 @@ ever_shown: list[str] = []
 
 def say(text: str) -> None:
     """Print one line with the seconds since the start; a deployed run's page has it in its log too."""
-    console.print(f"[dim]{time.monotonic() - START:6.1f} s[/dim]  {text}", soft_wrap=True)
+    console.print(f"[dim]{time.monotonic() - START:6.1f} s[/dim]  {escape(text)}", soft_wrap=True)
     if os.environ.get("LDSVM_RUNS"):  # of `make up`
         note(text)
 
@@ -45,7 +46,7 @@ class News:
     def __call__(self, more: str, share: float | None = None) -> None:
         """Replace the last news."""
         self._last = f"{self._text} · {more}"
-        self._status.update(self._last)
+        self._status.update(escape(self._last))
         self._page.show(self._last, share)
         if not console.is_terminal and time.monotonic() - self._shown > QUIET_SECONDS:
             self._shown, self._printed = time.monotonic(), self._last
@@ -95,7 +96,7 @@ def working(text: str, page: str | None = None) -> Iterator[News]:
     if not console.is_terminal and not ever_shown:
         say(f"{text} …")  # where no line moves, the first wait of many seconds is announced
     ever_shown.append(text)
-    with console.status(text) as status:  # draws nothing where there is no terminal
+    with console.status(escape(text)) as status:  # draws nothing where there is no terminal
         news = News(text, status, _Page(page))
         yield news
     news.end()

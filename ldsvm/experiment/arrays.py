@@ -48,13 +48,18 @@ def write(folder: Path, fill: Callable[[Path], None]) -> None:
     try:
         temporary.mkdir(parents=True)
         fill(temporary)
-        (temporary / SUMS).write_text(json.dumps(_sums(temporary), indent=1), encoding="utf-8")
+        seal(temporary)
         _discard(folder)
         os.rename(temporary, folder)
     except OSError as error:
         raise DataError(f"{folder}: the prepared data cannot be written ({error}).") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def seal(folder: Path) -> None:
+    """Write down the checksums of all files of a folder, by which `intact` knows it again."""
+    (folder / SUMS).write_text(json.dumps(_sums(folder), indent=1), encoding="utf-8")
 
 
 def intact(folder: Path) -> bool:

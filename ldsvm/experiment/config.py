@@ -136,6 +136,9 @@ class PublishedConfig(Frozen):
     source: str
 
 
+VARIED = ("dataset", "features", "limits", "methods", "n_jobs", "seed", "split")  # sections whose settings can vary
+
+
 class VaryConfig(Frozen):
     """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
 
@@ -147,6 +150,14 @@ class VaryConfig(Frozen):
     label: str
     log: bool = False
 
+    @model_validator(mode="after")
+    def _makes_sense(self) -> VaryConfig:
+        if self.key.split(".")[0] not in VARIED or self.key == "split.repeats":
+            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
+        if len(set(map(repr, self.values))) < len(self.values):
+            raise ValueError("allowed: values that differ")
+        return self
+
 
 class ClaimConfig(Frozen):
     """Something that is expected, by a paper or by us; the report says whether it holds.
@@ -156,16 +167,18 @@ class ClaimConfig(Frozen):
     experiment varies, at how large a part it must hold.
     """
 
-    text: str
+    text: Annotated[str, Field(min_length=1)]
     of: Annotated[list[str], Field(min_length=1)]
     than: list[str] | Literal["others"] = []
-    at_most: float | None = None
+    at_most: float | None = Field(default=None, ge=0, le=100)
     share: float = Field(default=1.0, gt=0, le=1)
 
     @model_validator(mode="after")
     def _says_something(self) -> ClaimConfig:
         if not self.than and self.at_most is None:
             raise ValueError("allowed: with than, or at_most, or both")
+        if set(self.of) & set(self.than):
+            raise ValueError("allowed: other methods in than")
         return self
 
 
@@ -192,9 +205,9 @@ class LimitsConfig(Frozen):
     task_s: seconds of all that one method does on one problem.
     """
 
-    fit_s: float = Field(gt=0)
-    fit_mib: float | None = Field(gt=0, allow_inf_nan=False)
-    task_s: float = Field(gt=0)
+    fit_s: float = Field(gt=0, le=1e7)
+    fit_mib: float | None = Field(gt=0, le=1e9)
+    task_s: float = Field(gt=0, le=1e8)
 
 
 class MethodConfig(Frozen):
@@ -277,6 +290,11 @@ class Config(Frozen):
         if self.seed + self.split.repeats > 2**32:
             raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
         return self
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the methods that are not ours."""
+        return [name for name, method in self.methods.items() if not lookup(method.estimator).iterative]
 
     @property
     def journal(self) -> Path | None:

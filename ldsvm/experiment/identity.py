@@ -14,10 +14,14 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import plain, slug
 
 LAYOUT = 1  # raise it when what a result's folder holds changes
-# The files of this package that have a say in what is fitted and how it is judged; all others only carry it around.
-DECIDING = ("*.py", "mac/*.py", "maps/*.py", "solvers/*.py", "baselines/*.py")
-CHOOSING = [f"experiment/{name}.py" for name in ("contest", "halving", "judge", "search", "spaces", "trial")]
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+# What of this package only shows and carries results: all else has a say in what is fitted and how it is judged.
+CARRYING = ("owner", "pages", "provenance", "store", "track", "tracking")
+SHOWING = ("report/", "studies/", *(f"experiment/{name}.py" for name in CARRYING))
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "osqp", "qpsolvers")
+
+
+class CodeChanged(RuntimeError):
+    """Our own files were changed while they ran; the message is one sentence."""
 
 
 @cache
@@ -27,14 +31,28 @@ def code() -> list[str]:
     Examples
     --------
     >>> code() == code(), len(code())
-    (True, 5)
+    (True, 7)
     """
+    return [_sources(), *(f"{name} {_version(name)}" for name in PACKAGES)]
+
+
+def check_code() -> None:
+    """Raise CodeChanged when the sources are no longer those that this process began with.
+
+    Processes that fit start later, and would be filed under the name of a code that they did not run.
+    """
+    if _sources() != code()[0]:
+        raise CodeChanged("our own code was changed while it ran, so this result belongs to none; start again.")
+
+
+def _sources() -> str:
     home = Path(ldsvm.__file__).parent
-    files = sorted(file for pattern in (*DECIDING, *CHOOSING) for file in home.glob(pattern))
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(home).as_posix()}\0".encode() + file.read_bytes() + b"\0")
-    return [digest.hexdigest(), *(f"{name} {_version(name)}" for name in PACKAGES)]
+    for file in sorted(home.rglob("*.py")):
+        name = file.relative_to(home).as_posix()
+        if not name.startswith(SHOWING):
+            digest.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.words import told
-from ldsvm.experiment.identity import code
+from ldsvm.experiment.identity import check_code, code
 from ldsvm.experiment.results import plain
 from ldsvm.experiment.trial import Job, Trial
 
@@ -81,6 +81,7 @@ class Journal:
         """Keep several finished trials, which wait for the disk only once."""
         lines = [_Line(key, self._fit_s, trial) for key, trial in trials.items()]
         texts = [json.dumps(asdict(line), default=plain).encode() for line in lines]
+        check_code()
         self._append(b"\n".join(texts))
         for text in texts:
             self._take(text)

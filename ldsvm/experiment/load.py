@@ -20,6 +20,8 @@ from ldsvm.experiment.tree import ConfigError as ConfigError
 from ldsvm.experiment.tree import found, override, read, tree_of
 from ldsvm.experiment.trial import ROWS
 
+MOST_POINTS = 100_000  # of a grid; they are all held in memory
+
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
     """Return the checked experiment.
@@ -140,12 +142,17 @@ def _check_claims(config: Config, path: str | Path) -> None:
     known = list(config.methods)
     for i, claim in enumerate(config.claims):
         for name in [*claim.of, *(claim.than if claim.than != "others" else ())]:
+            if claim.than == "others" and set(claim.of) & set(config.others):
+                raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; allowed: methods that are ours.')
             if name not in known:
                 raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
 
 
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     """Refuse parameters the estimator does not have, and values it would refuse hours later in `fit`."""
+    size = math.prod(len(values) for values in method.space.values() if isinstance(values, list))
+    if size > MOST_POINTS:
+        raise ConfigError(f"{where}.search has {size:,} combinations; allowed: {MOST_POINTS:,} at most.")
     known = list(lookup(method.estimator).make().get_params())
     for section, keys in (("params", method.params), ("search", method.space)):
         for key in keys:

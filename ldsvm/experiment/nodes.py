@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ldsvm.experiment.parallel import OBJECT_STORE, ClusterFailed
+from ldsvm.experiment.parallel import LONGEST, OBJECT_STORE, ClusterFailed
 
 START_SECONDS = 120.0  # of one node on a busy machine
 READY = "Ray runtime started."
@@ -49,10 +49,11 @@ class Nodes:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Nodes:
-        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: Ray's sockets need names that fit
+        base = tempfile.gettempdir()
+        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp"))
         head = ["--head", f"--port={self.address.partition(':')[2]}", "--include-dashboard=false"]
         try:
-            self._start(*head, f"--temp-dir={self._folder / 'ray'}")
+            self._start(*head, f"--temp-dir={self._folder}")
             for _ in range(self.count - 1):
                 self._start(f"--address={self.address}")
         except BaseException:

@@ -40,15 +40,19 @@ def settle(
 ) -> None:
     """Let one method compete on one split and write the result to its folder, whole or not at all."""
     result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step, executor)
+    identity.check_code()
     results.write(result, identity.place(config, prepared, problem, name), partial(_keep, judged, result.split == 0))
 
 
-def give_up(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, name: str, reason: str) -> None:
-    """Write why a method has no result on the splits that it did not come to."""
+def give_up(
+    config: Config, splits: Sequence[Prepared], problem: ProblemConfig, name: str, reason: str, since: float
+) -> None:
+    """Write why a method has no result on the splits that it did not come to. since: when the run began."""
     estimator = config.methods[name].estimator
     for prepared in splits:
         folder, number = identity.place(config, prepared, problem, name), prepared.seed - config.seed
-        if results.find(folder) is None:
+        found = results.find(folder)
+        if found is None or found.failure or (config.refresh and found.started < since):
             results.write(Result(problem.name, name, estimator, [], number, prepared.digest, failure=reason), folder)
 
 

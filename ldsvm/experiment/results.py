@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -15,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from ldsvm.experiment import arrays
 from ldsvm.experiment.judge import Score
 from ldsvm.experiment.trial import Trial
 
 FILE = "result.json"
+LEFT_SECONDS = 3600.0  # nobody writes for so long
 
 
 class MethodFailed(RuntimeError):
@@ -64,12 +67,14 @@ class Result:
 
 def write(result: Result, folder: Path, more: Callable[[Path], None] = lambda folder: None) -> Path:
     """Write a result, and whatever `more` adds, to `folder` at once; an older result there is replaced."""
+    _sweep(folder)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     temporary.mkdir(parents=True)
     try:
         text = json.dumps(asdict(result), indent=1, default=plain)
         (temporary / FILE).write_text(text, encoding="utf-8")
         more(temporary)
+        arrays.seal(temporary)
         for file in temporary.iterdir():
             _to_disk(file)  # else a power failure may leave a name without its content
         move(temporary, folder)
@@ -87,10 +92,12 @@ def read(folder: Path) -> Result:
 
 
 def find(folder: Path) -> Result | None:
-    """Return the result in a folder, None when there is none; one that cannot be read is told by a UserWarning."""
+    """Return the result in a folder, None when there is none; one that is damaged is told by a UserWarning."""
     if not (folder / FILE).is_file():
         return None
     try:
+        if not arrays.intact(folder):
+            raise ValueError("its files are not what was written")
         return read(folder)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         text = f"{folder / FILE} is left out: it cannot be read ({error}); run it again."
@@ -108,6 +115,13 @@ def move(new: Path, folder: Path) -> None:
         except OSError as error:  # another process has put the same result there meanwhile
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == 4:
                 raise
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes that were killed have left beside a folder."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        if time.time() - left.stat().st_mtime > LEFT_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _to_disk(file: Path) -> None:

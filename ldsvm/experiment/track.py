@@ -16,7 +16,7 @@ from ldsvm.experiment.results import Result, slug
 from ldsvm.experiment.tracking import Run, Tracker
 from ldsvm.experiment.trial import Trial
 
-MARK = "tracked.txt"  # beside a result: the run that has its trials
+MARKS = "tracked"  # a folder beside the results: for each the run that has its trials
 
 
 def track_data(run: Run, splits: Sequence[Prepared], problem: str) -> None:
@@ -41,7 +41,7 @@ def track_method(
 ) -> Run:
     """Log one method, below it the trials, unless the store has them from an earlier run, and return its run."""
     places = [identity.place(config, prepared, problem, outcome.method) for prepared in splits]
-    earlier = [_mark(tracker, place) for place in places]
+    earlier = [_earlier(tracker, place) for place in places]
     begun = None if all(earlier) else min(result.started for result in outcome.results)
     with tracker.run(outcome.method, kind="method", parent=parent.id, started=begun) as run:
         for result, known in zip(outcome.results, earlier, strict=True):
@@ -58,15 +58,20 @@ def track_method(
             _track_model(run, places[0], splits[0], f"{slug(problem.name)}-{slug(outcome.method)}")
         run.failure = None if outcome.foreseen else outcome.failure
     for place in places:
-        (place / MARK).write_text(run.id if not all(earlier) else str(earlier[0]), encoding="utf-8")
+        _mark(place).parent.mkdir(exist_ok=True)
+        _mark(place).write_text(run.id if not all(earlier) else str(earlier[0]), encoding="utf-8")
     return run
 
 
-def _mark(tracker: Tracker, place: Path) -> str | None:
-    """Return the run that has the trials of a result, None when the store has none."""
+def _mark(place: Path) -> Path:
+    return place.parent / MARKS / f"{place.name}.txt"
+
+
+def _earlier(tracker: Tracker, place: Path) -> str | None:
+    """Return the run of this experiment that has the trials of a result, None when there is none."""
     try:
-        found = (place / MARK).read_text(encoding="utf-8")
-    except OSError:
+        found = _mark(place).read_text(encoding="utf-8")
+    except (OSError, ValueError):
         return None
     return found if tracker.knows(found) else None
 

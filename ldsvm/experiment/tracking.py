@@ -180,11 +180,12 @@ class Tracker:
         return Run(self.client, run_id, self.experiment_id)
 
     def knows(self, run_id: str) -> bool:
-        """Return whether the store has this run and nobody deleted it."""
+        """Return whether this experiment has this run and nobody deleted it."""
         import mlflow
 
         try:
-            return bool(self.client.get_run(run_id).info.lifecycle_stage == "active")
+            info = self.client.get_run(run_id).info
+            return bool(info.lifecycle_stage == "active" and info.experiment_id == self.experiment_id)
         except mlflow.MlflowException:
             return False
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ldsvm.baselines import lookup
 from ldsvm.experiment.config import ClaimConfig, Config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.report import html
 
 FILE = "claims.json"
+ABSENT = "not measured"
 Series = Sequence[tuple[str, Sequence[Outcome]]]  # what the experiment varies, in words, and the outcomes for it
 
 
@@ -38,14 +38,14 @@ def _verdict(config: Config, claim: ClaimConfig, series: Series) -> Claim:
         return Claim(claim.text, found[0][0], found[0][1])
     wrong = [f"{place}: {text}" for place, (holds, text) in zip(places, found, strict=True) if not holds]
     measured = f"at {good} of {len(found)} values" + (f"; not at {'; '.join(wrong)}" if wrong else "")
-    return Claim(claim.text, good >= claim.share * len(found), measured)
+    return Claim(claim.text, good >= claim.share * len(found) - 1e-9, measured)
 
 
 def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[bool, str]:
     """Return whether a claim holds for these test errors, in per cent, and the errors that decide, in words."""
-    rivals = _others(config) if claim.than == "others" else claim.than
+    rivals = config.others if claim.than == "others" else claim.than
     if missing := [name for name in [*claim.of, *rivals] if name not in errors]:
-        return False, f"not measured, {', '.join(missing)} without a result"
+        return False, f"{ABSENT}, {', '.join(missing)} without a result"
     worst = max(claim.of, key=errors.__getitem__)
     words, holds = [f"{worst} {errors[worst]:.2f} %"], True
     if rivals:
@@ -56,10 +56,6 @@ def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[b
         holds = holds and errors[worst] <= claim.at_most
         words.append(f"bar {claim.at_most:g} %")
     return holds, ", ".join(words)
-
-
-def _others(config: Config) -> list[str]:
-    return [name for name, method in config.methods.items() if not lookup(method.estimator).iterative]
 
 
 def save(folder: Path, claims: Mapping[str, Sequence[Claim]]) -> Path:
@@ -88,4 +84,10 @@ def part(claims: Sequence[Claim]) -> list[str]:
 
 def rows(claims: Sequence[Claim]) -> list[list[str]]:
     """Return each claim as the cells of a row."""
-    return [[claim.text, "yes" if claim.holds else "NO", claim.measured] for claim in claims]
+    return [[claim.text, _word(claim), claim.measured] for claim in claims]
+
+
+def _word(claim: Claim) -> str:
+    if claim.measured.startswith(ABSENT):
+        return "–"
+    return "yes" if claim.holds else "NO"

@@ -39,7 +39,7 @@ def _problem(
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
     picture = _picture(config, problem, [outcomes for _, outcomes in series])
-    header, rows = _table(config, [outcomes for _, outcomes in series])
+    header, rows = table(config, [outcomes for _, outcomes in series])
     files = [*publish.save(picture, here), build.write(here / "table.csv", tables.to_csv(header, rows))]
     words = [["claim", "holds here", "measured"], *claims.rows(verdicts)]
     files.append(
@@ -50,15 +50,15 @@ def _problem(
         for place, outcomes in series
         if outcomes
     ]
-    table = html.table(header, rows, text=["method"])
-    return [html.heading(problem.name), html.figures([picture]), table, *claims.part(verdicts), *folded], files
+    shown = html.table(header, rows, text=["method"])
+    return [html.heading(problem.name), html.figures([picture]), shown, *claims.part(verdicts), *folded], files
 
 
 def _by_name(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:
     return {outcome.method: outcome for outcome in outcomes}
 
 
-def _table(config: Config, series: Sequence[Sequence[Outcome]]) -> tuple[list[str], list[list[str]]]:
+def table(config: Config, series: Sequence[Sequence[Outcome]]) -> tuple[list[str], list[list[str]]]:
     """Return the header and one row for each method: mean test error at each value, and its standard deviation."""
     assert config.vary is not None
     found = [_by_name(outcomes) for outcomes in series]
@@ -82,7 +82,7 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
     assert config.vary is not None
     found = [_by_name(outcomes) for outcomes in series]
     lines = [_line(config, name, [those.get(name) for those in found]) for name in config.methods]
-    several = config.split.repeats > 1
+    several = max((len(o.results) for those in found for o in those.values()), default=1)
     drawing = curves(
         config.vary.values,
         lines,
@@ -92,7 +92,7 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
         several=several,
     )
     alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
-    caption = f"{'Means of ' + str(config.split.repeats) + ' splits' if several else 'One split'}; ours in blue."
+    caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; ours in blue."
     return html.Picture("curves", drawing, alt, caption, wide=True)
 
 

@@ -160,11 +160,12 @@ def to_csv(header: Sequence[str], rows: Rows) -> str:
 def terminal(title: str, header: Sequence[str], rows: Rows) -> Any:
     """Return a table that a rich console prints."""
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     return table

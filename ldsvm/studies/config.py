@@ -61,5 +61,8 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -
         model.model_validate(config.params)
     except ValidationError as error:
         raise ConfigError(f"{path}: params: {sentence(error, config.params, model)}") from None
-    paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
+    try:
+        paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
     return config.model_copy(update={"paths": config.paths.model_copy(update=paths)})

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 import ldsvm
-from ldsvm.experiment import identity
-from ldsvm.experiment.results import move, plain
+from ldsvm.datasets.atomic import alone
+from ldsvm.experiment import arrays, identity
+from ldsvm.experiment.results import plain
 from ldsvm.studies.base import Found
 from ldsvm.studies.config import StudyConfig
 
@@ -31,19 +30,19 @@ def place(config: StudyConfig) -> Path:
 
 def write(found: Found, folder: Path) -> None:
     """Write it whole or not at all."""
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
-    temporary.mkdir(parents=True)
-    try:
-        (temporary / FACTS).write_text(json.dumps(found.facts, indent=1, default=plain), encoding="utf-8")
-        np.savez_compressed(temporary / ARRAYS, allow_pickle=False, **found.arrays)
-        move(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with alone(folder.parent):
+        arrays.write(folder, lambda place: _fill(place, found))
 
 
 def read(folder: Path) -> Found | None:
-    """Read what `write` wrote, None when it is not there."""
-    if not (folder / FACTS).is_file():
+    """Read what `write` wrote, None when it is not there, or no longer what was written."""
+    if not arrays.intact(folder):
         return None
-    with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
-        return Found(json.loads((folder / FACTS).read_text(encoding="utf-8")), dict(arrays))
+    with np.load(folder / ARRAYS, allow_pickle=False) as found:
+        return Found(json.loads((folder / FACTS).read_text(encoding="utf-8")), dict(found))
+
+
+def _fill(place: Path, found: Found) -> None:
+    (place / FACTS).write_text(json.dumps(found.facts, indent=1, default=plain), encoding="utf-8")
+    np.savez_compressed(place / ARRAYS, allow_pickle=False, **found.arrays)

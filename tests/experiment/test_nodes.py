@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -59,13 +62,16 @@ def test_nodes_answer_while_the_context_lasts_and_nothing_of_them_is_left() -> N
 
 
 def test_nodes_end_when_their_driver_is_killed() -> None:
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True)
+    short = tempfile.mkdtemp(prefix="t")  # where Ray may leave its files when it is killed
+    env = {**os.environ, "TMPDIR": short}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True, env=env)
     assert driver.stdout is not None
     sessions = {int(pid) for pid in driver.stdout.readline().split()}
     assert living(sessions)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     driver.stdout.close()
+    shutil.rmtree(short, ignore_errors=True)
     assert until(lambda: not living(sessions), 30), living(sessions)
 
 

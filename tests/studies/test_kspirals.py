@@ -93,7 +93,7 @@ def test_the_page_has_a_line_for_each_start_and_number_of_classes(found: base.Fo
     assert page.tables[0].rows[1][2] == f"{100 * fact(found, 4, 1)['train_error']:.2f}"
     assert page.tables[2].rows[2][3:] == ["0.000"] * 3  # two classes are always a simplex
     assert len(page.tables[3].rows) == 8
-    assert [picture.name for picture in page.pictures] == ["latent-simplex", "latent-random", "collapse"]
+    assert [picture.name for picture in page.pictures] == ["latent-simplex", "latent-random", "errors", "collapse"]
 
 
 def test_claims_are_judged_for_each_start_by_the_numbers(found: base.Found) -> None:

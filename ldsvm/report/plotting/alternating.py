@@ -40,13 +40,23 @@ def progress(runs: Sequence[Run], lowest: float, title: str) -> Drawing:
         axes.axhline(lowest, color=INK, ls=":", lw=1.2)
         axes.set(xscale="log", yscale="log", xlabel=f"{label} (log scale)")
         axes.set_xlim(right=edge)
-        plain_log(axes.xaxis)
-    plain_log(left.yaxis)
     right.set_xlim(left=0.5 * first)
+    for axis in (left.xaxis, right.xaxis, left.yaxis):
+        _ticks(axis)
     left.set_ylabel("nested objective (log scale)")
     _names(left, runs, lowest)
     figure.suptitle(title, fontsize=11, color=INK)
     return drawn(figure)
+
+
+def _ticks(axis: Any) -> None:
+    """Label with plain numbers; over more than three decades only their beginnings, which would else overlap."""
+    from matplotlib.ticker import LogLocator
+
+    plain_log(axis)
+    low, high = axis.get_view_interval()
+    if high > 1000 * low:
+        axis.set_major_locator(LogLocator())
 
 
 def _line(axes: Any, x: NDArray[Any], y: NDArray[Any], edge: float, k: int, **more: Any) -> None:

@@ -58,6 +58,11 @@ def figure_of(width: float, height: float, rows: int = 1, columns: int = 1, *, s
     return figure, found
 
 
+def plain(text: object) -> str:
+    """Return somebody's text so that no sign of it is taken for mathematics."""
+    return str(text).replace("$", r"\$")
+
+
 def drawn(figure: Any) -> Drawing:
     """Return a finished figure."""
     import matplotlib as mpl

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.experiment.outcome import Outcome
-from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain_log
+from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain, plain_log
 
 MOST_POINTS = 2000  # more only hide each other
 
@@ -30,18 +30,18 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
     classes = np.unique(y)
     for k, label in enumerate(classes):
         members = points[y == label]
-        axes.scatter(*members.T, s=12, color=colour(k, len(classes)), alpha=0.65, linewidths=0, label=str(label))
+        axes.scatter(*members.T, s=12, color=colour(k, len(classes)), alpha=0.65, linewidths=0, label=plain(label))
         axes.annotate(
-            str(label),
+            plain(label),
             np.median(members, axis=0),
             ha="center",
             va="center",
             fontweight="bold",
             bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": colour(k, len(classes)), "alpha": 0.85},
         )
-    axes.set(title=title, xlabel=x_label, ylabel=y_label)
+    axes.set(title=plain(title), xlabel=x_label, ylabel=y_label)
     if Z.shape[1] == 1:
-        axes.set_yticks(range(len(classes)), [str(label) for label in classes])
+        axes.set_yticks(range(len(classes)), [plain(label) for label in classes])
     else:
         axes.set_aspect("equal", adjustable="datalim")  # distances mean the same in both directions
     axes.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.6)
@@ -79,7 +79,7 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
         if all(row.get(key) is not None for row in history):
             values = [100 * row[key] for row in history]
             bottom.plot(steps, values, marker=marker, color=ink, label=f"{name} error", ms=4)
-    top.set(title=title, ylabel="objective (log scale)", yscale="log")
+    top.set(title=plain(title), ylabel="objective (log scale)", yscale="log")
     plain_log(top.yaxis)
     bottom.set(xlabel="MAC iteration", ylabel="error (%)")
     bottom.set_ylim(bottom=0)
@@ -115,7 +115,7 @@ def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) 
             style = {"color": OKABE_ITO[0], "ms": 7} if outcome.method in ours else {"color": INK, "ms": 5}
             if k == 0:
                 low, high = (100 * bound for bound in outcome.bounds)
-                bars = {"xerr": [[row[0] - low], [high - row[0]]], "capsize": 2, "elinewidth": 1.0}
+                bars = {"xerr": [[max(0.0, row[0] - low)], [max(0.0, high - row[0])]], "capsize": 2, "elinewidth": 1.0}
                 axes.errorbar(row[0], place, fmt="o", **bars, **style)
             elif row[k]:
                 axes.plot(row[k], place, "o", **style)
@@ -125,7 +125,7 @@ def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) 
             axes.set_xlim(left=0)
         axes.set_xlabel(label, fontsize=9)
     _name_lines(panels[0], judged, ours)
-    figure.suptitle(title, fontsize=11, color=INK)
+    figure.suptitle(plain(title), fontsize=11, color=INK)
     return drawn(figure)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, drawn, figure_of, plain_log
+from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, drawn, figure_of, plain, plain_log
 
 MARKERS = "osD^v<>PX*"
 
@@ -38,10 +38,14 @@ def curves(
     x = np.asarray(values if numbers else range(len(values)), dtype=float)
     figure, axes = figure_of(8.4, 5.2)
     ends = [_draw(axes, x, line, k) for k, line in enumerate(lines)]
-    axes.set(title=title, xlabel=label, ylabel="test error (%)" + (", ± one std over splits" if several else ""))
+    axes.set(
+        title=plain(title),
+        xlabel=plain(label),
+        ylabel="test error (%)" + (", ± one std over splits" if several else ""),
+    )
     if numbers and log:
         axes.set_xscale("log")
-    axes.set_xticks(x, [f"{v:,}" if numbers else str(v) for v in values])
+    axes.set_xticks(x, [f"{v:,}" if numbers else plain(v) for v in values])
     axes.minorticks_off()
     shown = [e for line in lines for e in line.error if e is not None and e > 0]
     if shown and max(shown) > 5 * min(shown):
@@ -81,7 +85,7 @@ def _name_ends(axes: Any, right: float, ends: list[tuple[float, str, Any]]) -> N
         placed.append(max(heights[k], placed[-1] + gap if placed else -np.inf))
         error, name, colour = ends[k]
         axes.annotate(
-            name, (right, error), xytext=(12, (placed[-1] - heights[k]) * 72 / axes.figure.dpi),
+            plain(name), (right, error), xytext=(12, (placed[-1] - heights[k]) * 72 / axes.figure.dpi),
             textcoords="offset points", va="center", fontsize=8.5, color=colour if colour != "#F0E442" else INK,
             annotation_clip=False,
         )  # fmt: skip
