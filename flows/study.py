@@ -14,6 +14,7 @@ from prefect.states import Completed
 from flows import ROOT
 from flows.progress import working
 from flows.stages import TRACKING
+from ldsvm.experiment.results import slug
 from ldsvm.experiment.tracking import Tracker, TrackingFailed
 from ldsvm.studies import keep
 from ldsvm.studies.base import Context, Page, study
@@ -79,5 +80,5 @@ def track_study(config: StudyConfig, files: list[str]) -> None:
         run.files([Path(file) for file in files])
         for table in page.tables:
             columns = {head: [row[i] for row in table.rows] for i, head in enumerate(table.header)}
-            run.table(f"{table.title.lower().replace(' ', '_')}.json", columns)
+            run.table(f"{slug(table.title)}.json", columns)
         track_circumstances(run, config.model_dump_json(indent=1, exclude={"paths"}), ROOT)

@@ -83,14 +83,8 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
     found = [_by_name(outcomes) for outcomes in series]
     lines = [_line(config, name, [those.get(name) for those in found]) for name in config.methods]
     several = max((len(o.results) for those in found for o in those.values()), default=1)
-    drawing = curves(
-        config.vary.values,
-        lines,
-        f"{config.title}, {problem.name}",
-        config.vary.label,
-        log=config.vary.log,
-        several=several,
-    )
+    title, vary = f"{config.title}, {problem.name}", config.vary
+    drawing = curves(vary.values, lines, title, vary.label, log=vary.log, several=several > 1)
     alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
     caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; ours in blue."
     return html.Picture("curves", drawing, alt, caption, wide=True)

@@ -251,6 +251,6 @@ def _protocol(params: Params, facts: dict[str, Any], found: Found) -> str:
         f"{facts['solver']} through qpsolvers, {kind}. The clocks count the steps, not what is measured between them: "
         "MAC's the wall clock's seconds, the other's those of its thread at work, so that a busy machine can only make "
         f"the ratio smaller. They begin after features, Gram matrix and start ({1e3 * facts['prepare_s']:.0f} ms). "
-        "Test errors are those of the models with the lowest validation error. The paper used a general QP solver too; its QP is a kernel "
-        "SVM with a fixed bias, for which special solvers would be faster."
+        "Test errors are those of the models with the lowest validation error. The paper used a general QP solver too; "
+        "its QP is a kernel SVM with a fixed bias, for which special solvers would be faster."
     )

@@ -56,6 +56,9 @@ def test_bound_is_below_every_map_for_any_multipliers() -> None:
     step, rng = a_step(), np.random.default_rng(1)
     lowest = step.objective(step.solve("osqp")[0])
     assert all(step.bound(rng.normal(size=15, scale=s)) <= lowest + 1e-9 for s in (0.01, 0.1, 1.0, 10.0))
+    free = np.linalg.svd(step.Phi.T * step.y)[2][-1]  # Phi'(alpha y) = 0: without the box the bound would have no end
+    assert abs(free @ (1.0 - step.y * step.b)) > 0.01
+    assert all(step.bound(s * free) <= lowest + 1e-9 for s in (1e3, -1e3))
 
 
 def test_f_step_of_a_machine_that_is_zero_is_the_zero_map() -> None:
@@ -137,6 +140,7 @@ def test_the_study_runs_and_is_the_same_again_but_for_times(found: Found, tmp_pa
     least = min(row[2] for row in found.facts["tried"])
     assert found.facts["valid_error"] == least and len(found.facts["tried"]) == 4
     assert all(least <= min(ours, other) for _, ours, other, least in found.facts["penalties"])
+    assert found.arrays["random_mac_nested"][0] != found.arrays["pca_mac_nested"][0]
     for start in TINY.starts:
         assert found.facts["lowest"] <= found.facts["runs"][start]["mac_retrained"]
         assert found.facts["runs"][start]["mac_retrained"] <= found.arrays[f"{start}_mac_nested"][-1] * (1 + 1e-9)
