@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from ldsvm import threads
 from ldsvm.datasets import balanced, load, relabel
@@ -43,7 +43,7 @@ class Params(base.Params):
     dataset: Literal["mnist", "digits"] = "mnist"
     train: Count = 500
     validation: Count = 10_000
-    test: Literal["official"] | Count = "official"
+    test: Annotated[Literal["official"] | Count, Field(validate_default=True)] = "official"
     n_components: Count = 2
     sigmas: Annotated[tuple[Positive, ...], Field(min_length=1)] = (2.0, 2.8, 4.0, 5.7, 8.0)
     C: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
@@ -59,18 +59,19 @@ class Params(base.Params):
     mac_iter: Count = 1000
     two_step_iter: Count = 3
     two_step_s: Positive = 90.0
-    solver: str | None = None
+    solver: Annotated[str | None, Field(validate_default=True)] = None
 
     @field_validator("solver")
     @classmethod
-    def _installed(cls, value: str | None) -> str | None:
-        return value if value is None else two_step.solver_here(value)
+    def _here(cls, value: str | None) -> str:
+        return two_step.solver_here(value)  # named, so that a result is known by the solver it came from
 
-    @model_validator(mode="after")
-    def _test_set(self) -> Params:
-        if self.dataset == "digits" and self.test == "official":
-            raise ValueError("test is official, but digits has no official test set; allowed: a number of rows")
-        return self
+    @field_validator("test")
+    @classmethod
+    def _exists(cls, value: str | int, others: ValidationInfo) -> str | int:
+        if value == "official" and others.data.get("dataset") == "digits":
+            raise ValueError("digits has no official test set; allowed: a number of rows")
+        return value
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_solver_is_an_interior_point_one_where_there_is_one(monkeypatch: pytest.
     import qpsolvers
 
     monkeypatch.setattr(qpsolvers, "available_solvers", ["osqp", "piqp"])
-    assert two_step.solver_here() == "piqp" and two_step.solver_here("osqp") == "osqp"
+    assert alternating.Params().solver == two_step.solver_here() == "piqp" and two_step.solver_here("osqp") == "osqp"
     monkeypatch.setattr(qpsolvers, "available_solvers", ["osqp"])
     assert two_step.solver_here() == "osqp"
     with pytest.raises(ValueError, match=r"solver='piqp' is not available here; choose one of \['osqp'\]"):
