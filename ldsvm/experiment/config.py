@@ -206,7 +206,7 @@ class LimitsConfig(Frozen):
     """
 
     fit_s: float = Field(gt=0, le=1e7)
-    fit_mib: float | None = Field(gt=0, le=1e9)
+    fit_mib: float | None = Field(gt=0, le=1e9, allow_inf_nan=False)
     task_s: float = Field(gt=0, le=1e8)
 
 

@@ -41,7 +41,7 @@ def track_method(
 ) -> Run:
     """Log one method, below it the trials, unless the store has them from an earlier run, and return its run."""
     places = [identity.place(config, prepared, problem, outcome.method) for prepared in splits]
-    earlier = [_earlier(tracker, place) for place in places]
+    earlier = [_earlier(tracker, place, result) for place, result in zip(places, outcome.results, strict=True)]
     begun = None if all(earlier) else min(result.started for result in outcome.results)
     with tracker.run(outcome.method, kind="method", parent=parent.id, started=begun) as run:
         for result, known in zip(outcome.results, earlier, strict=True):
@@ -57,9 +57,9 @@ def track_method(
         elif (places[0] / MODEL).is_file():
             _track_model(run, places[0], splits[0], f"{slug(problem.name)}-{slug(outcome.method)}")
         run.failure = None if outcome.foreseen else outcome.failure
-    for place in places:
+    for place, result, known in zip(places, outcome.results, earlier, strict=True):
         _mark(place).parent.mkdir(exist_ok=True)
-        _mark(place).write_text(run.id if not all(earlier) else str(earlier[0]), encoding="utf-8")
+        _mark(place).write_text(f"{known or run.id} {result.started}", encoding="utf-8")
     return run
 
 
@@ -67,13 +67,13 @@ def _mark(place: Path) -> Path:
     return place.parent / MARKS / f"{place.name}.txt"
 
 
-def _earlier(tracker: Tracker, place: Path) -> str | None:
-    """Return the run of this experiment that has the trials of a result, None when there is none."""
+def _earlier(tracker: Tracker, place: Path, result: Result) -> str | None:
+    """Return the run of this experiment that has the trials of just this result, None when there is none."""
     try:
-        found = _mark(place).read_text(encoding="utf-8")
+        run_id, _, started = _mark(place).read_text(encoding="utf-8").partition(" ")
     except (OSError, ValueError):
         return None
-    return found if tracker.knows(found) else None
+    return run_id if started == str(result.started) and tracker.knows(run_id) else None
 
 
 def _track_result(tracker: Tracker, run: Run, result: Result, prefix: str) -> None:

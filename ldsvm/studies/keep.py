@@ -15,13 +15,14 @@ from ldsvm.experiment.results import plain
 from ldsvm.studies.base import Found
 from ldsvm.studies.config import StudyConfig
 
+SHOWING = ("_page", "_tables", "config", "keep", "publish")  # files that only show what others compute
 FACTS, ARRAYS = "facts.json", "arrays.npz"
 
 
 def place(config: StudyConfig) -> Path:
     """Return the folder of what a study computes with these settings and this code."""
     sources = sorted((Path(ldsvm.__file__).parent / "studies").glob("*.py"))
-    text = b"".join(source.read_bytes() for source in sources)
+    text = b"".join(source.read_bytes() for source in sources if not source.stem.endswith(SHOWING))
     facts = [identity.code(), hashlib.sha256(text).hexdigest(), config.study, config.settings.model_dump(mode="json")]
     key = json.dumps([*facts, config.seed, config.n_jobs], sort_keys=True)
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]

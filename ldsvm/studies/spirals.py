@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -55,8 +56,8 @@ class Data:
 def data(params: SpiralParams, n_classes: int, seed: int) -> Data:
     """Return three samples of the same spirals."""
     seeds = np.random.SeedSequence(seed).generate_state(3)
-    shape = {"n_classes": n_classes, "n_samples": params.n_samples, "turns": params.turns, "noise": params.noise}
-    drawn = [make(**shape, seed=int(s)) for s in seeds]
+    draw = partial(make, n_classes=n_classes, n_samples=params.n_samples, turns=params.turns, noise=params.noise)
+    drawn = [draw(seed=int(s)) for s in seeds]
     train, valid, test = ((X.astype(np.float64), y) for X, y in drawn)
     return Data(train, valid, test)
 
