@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
 from ldsvm.experiment.config import Config, MethodConfig
-from ldsvm.experiment.contest import compete, fit_job
+from ldsvm.experiment.contest import compete, fit_job, warm
 from ldsvm.experiment.load import load_config
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared, prepare
@@ -27,20 +27,22 @@ from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Here
 
 DIGITS = "conf/digits.yaml"
-# On one thread a search of some two minutes: many widths, three penalties fitted together for each.
-WIDTHS = [round(0.05 + 0.01 * i, 2) for i in range(40)]
-LONG = [
+# On one thread a search of some two minutes: many widths, three penalties fitted together for each, every row a centre.
+ALIKE = [
     "n_jobs=1",
     "problems=[{name: 10 classes, labels: original}]",
     "methods.ours.params={max_iter: 150, n_iter_no_change: 150}",
-    "methods.ours.search.n_basis=[600, 899]",
-    f"methods.ours.search.gamma={WIDTHS}",
+    "methods.ours.search.n_basis=[899]",
 ]
+LONG = [*ALIKE, f"methods.ours.search.gamma={[round(0.05 + 0.002 * i, 3) for i in range(200)]}"]
+SHORT = [*ALIKE, f"methods.ours.search.gamma={[round(0.05 + 0.02 * i, 2) for i in range(20)]}"]
+ONE = [*ALIKE, "methods.ours.search.gamma=[0.05]", "methods.ours.search.C=[1]"]
 EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "n_iter_no_change": 80, "C": 1.0})
 
 
 def run(quick: bool = False) -> Result:
     result = Result(settings={"experiment": DIGITS, "long": LONG, "equal": EQUAL.model_dump(mode="json")})
+    warm(lambda _: None)  # compiled on this machine, once, before anything is timed
     with TemporaryDirectory() as folder:
         for part in (_overhead, _logging, _resume, _workers):
             place = Path(folder) / part.__name__
@@ -84,18 +86,21 @@ def _plain() -> dict[str, str]:
 
 
 def _overhead(place: Path, quick: bool, result: Result) -> None:
-    """The whole pipeline against the same contests without it, and once more when all is there already."""
-    flow = Flow(place, [] if quick else LONG)
-    flow.seconds("prepare")
-    start = flow.seconds("prepare")  # with the data prepared: imports, Prefect's server, the tracking store
-    total = flow.seconds("pipeline")
-    bare, search = _bare(flow.config)
+    """The whole pipeline against the same contests without it, and once more when all is there already.
+
+    The same with a search of one trial is the start: imports, Prefect's server, the process that fits, report, end.
+    """
+    one, flow = Flow(place, ONE), Flow(place, SHORT if quick else LONG)
+    one.seconds("prepare")
+    start, total = (each.seconds("pipeline") for each in (one, flow))
+    (start_bare, _), (bare, search) = (_bare(each.config) for each in (one, flow))
     again = flow.seconds("pipeline")
-    over = (total - start - bare) / search
+    over = (total - start - (bare - start_bare)) / search
     result.rows += [
-        _row("start and end of a flow on prepared data", start, "s"),
+        _row("the pipeline with one trial", start, "s"),
+        _row("its contests in this process", start_bare, "s"),
         _row("the pipeline", total, "s"),
-        _row("the same contests in this process", bare, "s"),
+        _row("its contests in this process", bare, "s"),
         _row("their searches", search, "s"),
         _row("the pipeline again", again, "s"),
     ]
@@ -105,7 +110,6 @@ def _overhead(place: Path, quick: bool, result: Result) -> None:
 def _bare(config: Config) -> tuple[float, float]:
     """Return the seconds of all contests without Prefect, MLflow, journal and worker, and of their trials."""
     (prepared,) = prepare(config)
-    _compile(config, prepared)
     apart = config.model_copy(update={"search": config.search.model_copy(update={"resume": False})})
     begun, trials = time.perf_counter(), 0.0
     for problem in config.problems:
@@ -113,11 +117,6 @@ def _bare(config: Config) -> tuple[float, float]:
             found, _ = compete(apart, prepared, problem, name, Here(), lambda *_: None, lambda _: None)
             trials += sum(trial.seconds for trial in found.trials)
     return time.perf_counter() - begun, trials
-
-
-def _compile(config: Config, prepared: Prepared) -> None:
-    """Load the compiled kernels, which the pipeline's worker does while it starts."""
-    run_search(MethodConfig(estimator="ldsvm", params={"max_iter": 2}), _here(prepared), seed=0, n_jobs=config.n_jobs)
 
 
 def _here(prepared: Prepared) -> Callable[..., list[Trial]]:
@@ -144,7 +143,7 @@ def _logging(place: Path, quick: bool, result: Result) -> None:
 
 def _resume(place: Path, quick: bool, result: Result) -> None:
     """A search that is killed in the middle and started again."""
-    flow = Flow(place, LONG)
+    flow = Flow(place, SHORT)
     journal = flow.config.journal
     assert journal is not None
     process = flow.start("search")
@@ -192,10 +191,10 @@ def _search(method: MethodConfig, prepared: Prepared, workers: int) -> float:
 @contextmanager
 def _started(prepared: Prepared, workers: int) -> Iterator[Cluster]:
     with Cluster(workers, None, 1, 600.0) as cluster:
-        warm = MethodConfig(
+        few = MethodConfig(
             estimator="ldsvm", params={"max_iter": 2}, search={"gamma": [0.1 + i for i in range(2 * workers)]}
         )
-        run_search(warm, _here(prepared), seed=0, n_jobs=1, executor=cluster.map)
+        run_search(few, _here(prepared), seed=0, n_jobs=1, executor=cluster.map)
         yield cluster
 
 

@@ -16,6 +16,7 @@ from ldsvm.experiment.results import Result, slug
 from ldsvm.experiment.tracking import Run, Tracker
 from ldsvm.experiment.trial import Trial
 
+MOST_STEPS = 20  # iterations of a trial in the store; the fit that is judged has all
 MARKS = "tracked"  # a folder beside the results: for each the run that has its trials
 
 
@@ -109,8 +110,16 @@ def _track_trial(tracker: Tracker, parent: Run, trial: Trial, prefix: str, start
     }
     tracker.finished(
         f"{prefix}{point} · {outcome}", kind="trial", parent=parent.id, params=trial.params, metrics=values,
-        history=trial.history, started=started, seconds=trial.seconds, failure=trial.failure,
+        history=_thinned(trial.history), started=started, seconds=trial.seconds, failure=trial.failure,
     )  # fmt: skip
+
+
+def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return at most MOST_STEPS iterations, first and last among them: a point of a chart costs the store 60 us."""
+    if len(rows) <= MOST_STEPS:
+        return list(rows)
+    last = len(rows) - 1
+    return [rows[round(i * last / (MOST_STEPS - 1))] for i in range(MOST_STEPS)]
 
 
 def _short(value: Any) -> str:
