@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
@@ -27,14 +28,15 @@ from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Here
 
 DIGITS = "conf/digits.yaml"
-# On one thread a search of some two minutes: many widths, three penalties fitted together for each, every row a centre.
+# On one thread a search of some two minutes: forty widths, three penalties fitted together for each, every row a centre,
+# small tolerance, so that a trial takes most of a second.
 ALIKE = [
     "n_jobs=1",
     "problems=[{name: 10 classes, labels: original}]",
-    "methods.ours.params={max_iter: 150, n_iter_no_change: 150}",
+    "methods.ours.params={max_iter: 150, n_iter_no_change: 150, tol: 1e-4}",
     "methods.ours.search.n_basis=[899]",
 ]
-LONG = [*ALIKE, f"methods.ours.search.gamma={[round(0.05 + 0.002 * i, 3) for i in range(200)]}"]
+LONG = [*ALIKE, f"methods.ours.search.gamma={[round(0.05 + 0.01 * i, 2) for i in range(40)]}"]
 SHORT = [*ALIKE, f"methods.ours.search.gamma={[round(0.05 + 0.02 * i, 2) for i in range(20)]}"]
 ONE = [*ALIKE, "methods.ours.search.gamma=[0.05]", "methods.ours.search.C=[1]"]
 EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "n_iter_no_change": 80, "C": 1.0})
@@ -47,7 +49,7 @@ def run(quick: bool = False) -> Result:
         for part in (_overhead, _logging, _resume, _workers):
             place = Path(folder) / part.__name__
             place.mkdir()
-            progress(part.__doc__ or "")
+            progress((part.__doc__ or "").splitlines()[0])
             part(place, quick, result)
     return result
 
@@ -172,9 +174,11 @@ def _workers(place: Path, quick: bool, result: Result) -> None:
     (prepared,) = prepare(config)
     widths = [round(0.05 + 0.001 * i, 3) for i in range(2 if quick else 24)]
     method = EQUAL.model_copy(update={"search": {"gamma": widths}})
-    seconds = {workers: _search(method, prepared, workers) for workers in (1, 2)}
+    # In turn, so that whatever else the machine does meets both.
+    times = [{workers: _search(method, prepared, workers) for workers in (1, 2)} for _ in range(1 if quick else 3)]
+    seconds = {workers: median(one[workers] for one in times) for workers in (1, 2)}
     result.rows += [_row(f"{len(widths)} equal trials, {n} at a time", s, "s") for n, s in seconds.items()]
-    result.bars.append(Bar("2 workers over 1", seconds[1] / seconds[2], ">=", 1.7))
+    result.bars.append(Bar("2 workers over 1", median(one[1] / one[2] for one in times), ">=", 1.7))
 
 
 def _search(method: MethodConfig, prepared: Prepared, workers: int) -> float:
