@@ -28,7 +28,7 @@ from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Here
 
 DIGITS = "conf/digits.yaml"
-# On one thread a search of some two minutes: forty widths, three penalties fitted together for each, every row a centre,
+# On one thread a search of some two minutes: forty widths, three penalties fitted together for each, all rows centres,
 # small tolerance, so that a trial takes most of a second.
 ALIKE = [
     "n_jobs=1",
