@@ -208,7 +208,7 @@ def test_make_clean_leaves_a_folder_in_use_alone(tmp_path: Path) -> None:
     (runs / "service" / "worker.pid").write_text("{}")
 
     def clean() -> subprocess.CompletedProcess[str]:
-        command = ["make", "-f", str(ROOT / "Makefile"), "clean", f"RUNS={runs}"]
+        command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "clean", f"RUNS={runs}"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     done = clean()
