@@ -55,6 +55,7 @@ def hands(config: Config) -> Iterator[None]:
     """Provide the processes that fit, for the time of the block."""
     with HANDS.worker, _cluster(config) as HANDS.cluster:
         yield
+    HANDS.warm = False  # that process is gone, and the next one has to load the kernels again
 
 
 def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:

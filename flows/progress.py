@@ -87,6 +87,11 @@ class _Page:
             update_progress_artifact(self._number, percent, text)
 
 
+def key(*words: str) -> str:
+    """Return what Prefect calls something shown on its pages: ASCII letters and digits in lower case, and dashes."""
+    return "-".join("".join(c if c.isascii() and c.isalnum() else "-" for c in word.lower()) for word in words)
+
+
 @contextmanager
 def working(text: str, page: str | None = None) -> Iterator[News]:
     """Show that `text` goes on; call what it yields with news, and the last news stays on the screen.

@@ -9,13 +9,11 @@ from prefect import flow
 from flows.compare import compare
 from flows.environment import experiment
 from flows.stages import prepare_data
-from ldsvm.baselines import lookup
 
 
 @flow(name="search")
 def search(config: str, overrides: Sequence[str] = ()) -> str:
     """Run the methods of an experiment file that are ours; the report also shows the others' earlier results."""
     settings = experiment(config, overrides)
-    facts = prepare_data(settings)
-    ours = [name for name, method in settings.methods.items() if lookup(method.estimator).iterative]
-    return compare(settings, facts, ours)
+    ours = [name for name in settings.methods if name not in settings.others]
+    return compare(settings, prepare_data(settings), ours)

@@ -20,7 +20,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from flows import ROOT
-from flows.progress import News, note, say, time_left, working
+from flows.progress import News, key, note, say, time_left, working
 from ldsvm.baselines import lookup
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
@@ -30,7 +30,7 @@ from ldsvm.experiment.contest import warm
 from ldsvm.experiment.outcome import percent, standing
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import MethodFailed, slug
+from ldsvm.experiment.results import MethodFailed
 from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
 from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Worker
@@ -65,7 +65,7 @@ TRACKING: dict[str, Any] = {
 @task(name="prepare", cache_policy=NO_CACHE)
 def prepare_data(config: Config) -> str:
     """Prepare the arrays of an experiment and return the path of the facts about them."""
-    with working(f"prepare {config.dataset.name}", f"{slug(config.name)}-prepare".replace("_", "-")) as news:
+    with working(f"prepare {config.dataset.name}", key(config.name, "prepare")) as news:
         n = config.split.repeats
         splits = preparation.prepare(config, lambda done: news(f"split {done} of {n}", (done - 1) / n))
         config.results.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
         with working("load our compiled kernels, which a first run on a machine compiles for half a minute"):
             HANDS.worker.call(warm, limit_s=WARM_SECONDS)
         HANDS.warm = True
-    with working(f"{problem.name} · {name}", _key(config, problem, name)) as news:
+    with working(f"{problem.name} · {name}", key(config.name, problem.name, name)) as news:
         for prepared in missing:
             telling = _Telling(news, splits.index(prepared), len(splits))
             record.settle(
@@ -172,8 +172,8 @@ def write_report(config: Config, facts: str) -> Published:
             note(f"{problem.name}, test error: {standing(found)}")
             header, rows = tables.main(found)
             table = [dict(zip(header, row, strict=True)) for row in rows]
-            create_table_artifact(table, f"{_key(config, problem)}-results", f"{problem.name}, test set")
-            create_markdown_artifact(build.note(problem, found), f"{_key(config, problem)}-report")
+            create_table_artifact(table, key(config.name, problem.name, "results"), f"{problem.name}, test set")
+            create_markdown_artifact(build.note(problem, found), key(config.name, problem.name, "report"))
     return published
 
 
@@ -181,9 +181,3 @@ def write_report(config: Config, facts: str) -> Published:
 def track_report(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
     """Hang the report's files on the runs that they show."""
     publish.attach(config, published, runs)
-
-
-def _key(config: Config, problem: ProblemConfig, name: str = "") -> str:
-    """Return what Prefect calls something shown on its pages: lower case and dashes."""
-    words = "-".join(slug(word) for word in (config.name, problem.name, name) if word)
-    return "-".join("".join(c if c.isascii() else "-" for c in words).replace("_", "-").split("-"))

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from flows import ROOT
-from flows.progress import working
+from flows.progress import key, working
 from flows.stages import TRACKING
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.tracking import Tracker, TrackingFailed
@@ -48,7 +48,7 @@ def compute(config: StudyConfig) -> Any:
     folder = keep.place(config)
     if not config.refresh and keep.read(folder) is not None:
         return Completed(name="Cached", data=str(folder))
-    with working(config.title, config.name.replace("_", "-")) as news:
+    with working(config.title, key(config.name)) as news:
         context = Context(config.seed, config.n_jobs, config.paths.cache, news)
         keep.write(study(config.study).compute(config.settings, context), folder)
     return str(folder)
@@ -61,7 +61,7 @@ def write_page(config: StudyConfig) -> list[str]:
         page = page_of(config)
         files = publish(config, page)
         news(str(files[0]))
-    create_markdown_artifact(note(config, page), f"{config.name.replace('_', '-')}-report")
+    create_markdown_artifact(note(config, page), key(config.name, "report"))
     return [str(file) for file in files]
 
 
