@@ -15,6 +15,7 @@ from rich.status import Status
 
 QUIET_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
+TRIES = 3  # that Prefect may refuse in a row; it does so when it is busy with something else
 START = time.monotonic()
 console = Console(stderr=True, highlight=False)
 ever_shown: list[str] = []
@@ -63,19 +64,24 @@ class _Page:
     """A bar with a text on the page of Prefect's task run; without `key` there is none."""
 
     def __init__(self, key: str | None) -> None:
-        self._key, self._share, self._shown = key, 0.0, -PAGE_SECONDS
+        self._key, self._share, self._shown, self._left = key, 0.0, -PAGE_SECONDS, TRIES
         self._number: UUID | None = None
 
     def show(self, text: str, share: float | None, last: bool = False) -> None:
-        """Show it, unless something has been shown just now."""
+        """Show it, unless something has been shown just now; nobody's work ends because a bar cannot be drawn."""
         self._share = self._share if share is None else share
-        if self._key is None or (time.monotonic() - self._shown < PAGE_SECONDS and not last):
+        if time.monotonic() - self._shown < PAGE_SECONDS and not last:
             return
-        self._shown = time.monotonic()
-        try:
-            self._send(text)
-        except Exception:  # nobody's work should end because a bar cannot be drawn
-            self._key = None
+        while self._key is not None and self._left:
+            self._shown = time.monotonic()
+            with suppress(Exception):
+                self._send(text)
+                self._left = TRIES
+                return
+            self._left -= 1
+            if not last:
+                return
+            time.sleep(1.0)
 
     def _send(self, text: str) -> None:
         from prefect.artifacts import create_progress_artifact, update_progress_artifact

@@ -33,6 +33,7 @@ from ldsvm.studies.speedup_page import show
 __all__ = ["Params", "compute", "show"]
 
 WARM_ROWS = 300  # of the small fits that load compiled code before a clock starts
+WAIT_SECONDS = 60.0  # for the other processes of a search to start
 
 
 class Params(base.Params):
@@ -154,7 +155,7 @@ def _until(iterations: int, reached: list[float]) -> Callable[[dict[str, Any]], 
 def timed_search(
     params: Params, workers: int, joined: tuple[str, dict[str, str]] | None, seed: int, folder: Path, _: Tell
 ) -> dict[str, Any]:
-    """Return seconds of a search and of the start before it, its trials, and on how many nodes they ran.
+    """Return seconds of a search and of the start before it, its trials, and on how many nodes each of both ran.
 
     workers: trials at a time on Ray, 0 for one after the other in this process. joined: address of a cluster to join
     and what this process, which is ours alone, needs in its environment for that.
@@ -168,28 +169,40 @@ def timed_search(
         executor = cluster.map if workers else map
         start = time.perf_counter()
         warm = [Job(small, ({"gamma": 0.1},), (i,), seed, 1) for i in range(2 * max(workers, 1))]
-        list(executor(partial(run_small, folder=folder), warm))
+        list(executor(partial(run_small, folder=folder, marks=Path(marks), all_of=max(workers, 1)), warm))
         ready = time.perf_counter()
         run = partial(run_marked, folder=folder, marks=Path(marks))
         trials = run_search(method, run, seed=seed, n_jobs=1, executor=executor)
         end = time.perf_counter()
-        nodes = {mark.name for mark in Path(marks).iterdir()}
+        nodes = {kind: {mark.name.split("-")[1] for mark in Path(marks).glob(f"{kind}-*")} for kind in ("small", "run")}
     told = [{**trial.params, "valid_error": trial.valid_error, "failure": trial.failure} for trial in trials]
     return {
-        "start": ready - start, "search": end - ready, "nodes": len(nodes), "trials": told, "digest": digest(trials)
+        "start": ready - start, "search": end - ready, "started": len(nodes["small"]), "nodes": len(nodes["run"]),
+        "trials": told, "digest": digest(trials),
     }  # fmt: skip
 
 
 def run_marked(job: Job, folder: Path, marks: Path) -> list[Trial]:
     """Fit a job, and leave a mark of the process that started this one: on Ray that is the node."""
-    (marks / str(os.getppid())).touch()
+    _mark(marks, "run")
     return run_job(job, Data(*rows(folder, "train"), *rows(folder, "valid")))
 
 
-def run_small(job: Job, folder: Path) -> list[Trial]:
-    """Fit a job on a few rows, to have libraries and compiled code in the process."""
+def run_small(job: Job, folder: Path, marks: Path, all_of: int) -> list[Trial]:
+    """Fit a job on a few rows, to have libraries and compiled code in the process, once `all_of` processes do so.
+
+    Without waiting for each other a first process could be done with all such jobs before the others have started.
+    """
+    _mark(marks, "small")
+    end = time.monotonic() + WAIT_SECONDS
+    while len(list(marks.glob("small-*"))) < all_of and time.monotonic() < end:
+        time.sleep(0.05)
     X, y = (values[:WARM_ROWS] for values in rows(folder, "train"))
     return run_job(job, Data(X, y, X, y))
+
+
+def _mark(marks: Path, kind: str) -> None:
+    (marks / f"{kind}-{os.getppid()}-{os.getpid()}").touch()
 
 
 def digest(trials: Sequence[Trial]) -> str:

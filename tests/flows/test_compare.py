@@ -125,7 +125,7 @@ def _prefects_pages_show_progress_tables_and_the_report() -> None:
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
-        found = {one.key: one for one in client.read_artifacts() if (one.key or "").startswith("tiny-")}
+        found = {one.key: one for one in client.read_latest_artifacts() if (one.key or "").startswith("tiny-")}
     assert found["tiny-odd-or-even-ours"].type == "progress" and found["tiny-odd-or-even-ours"].data == 100.0
     assert "trials 2, test error" in str(found["tiny-odd-or-even-ours"].description)
     assert "| method | error % |" in str(found["tiny-odd-or-even-report"].data)

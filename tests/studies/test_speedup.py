@@ -81,7 +81,8 @@ def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(me
     assert here["digest"] == ray["digest"] == cluster["digest"]
     assert here["trials"] == ray["trials"] == cluster["trials"]
     assert [trial["failure"] for trial in here["trials"]] == [None, None]
-    assert cluster["nodes"] == 2
+    assert (here["started"], ray["started"], cluster["started"]) == (1, 1, 2)
+    assert 1 <= cluster["nodes"] <= 2  # trials as small as these may all be over before the second node has one
 
 
 def test_page_of_what_was_measured(measured: Found) -> None:

@@ -1,0 +1,34 @@
+"""The bar on Prefect's page: what it shows in the end, whatever Prefect refuses on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from flows import progress
+
+
+@pytest.mark.parametrize(("refused", "arrives"), [(0, True), (1, True), (2, True), (progress.TRIES, False)])
+def test_the_last_news_arrive_unless_prefect_refuses_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, refused: int, arrives: bool
+) -> None:
+    sent: list[str] = []
+    answers = iter([False] * refused)
+
+    def send(_: progress._Page, text: str) -> None:
+        if not next(answers, True):
+            raise ConnectionError("busy")
+        sent.append(text)
+
+    monkeypatch.setattr(progress._Page, "_send", send)
+    monkeypatch.setattr(progress.time, "sleep", lambda _: None)
+    page = progress._Page("key")
+    page.show("first", 0.1)
+    page.show("too soon", 0.2)
+    page.show("last", 1.0, last=True)
+    assert (sent[-1:] == ["last"]) is arrives
+    assert "too soon" not in sent
+
+
+def test_without_a_key_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress._Page, "_send", lambda *_: pytest.fail("was sent"))
+    progress._Page(None).show("done", 1.0, last=True)
