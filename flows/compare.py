@@ -63,7 +63,7 @@ def _cluster(config: Config) -> AbstractContextManager[Cluster | None]:
     search = config.search
     if search.workers == 1 and search.ray_address is None:
         return nullcontext()
-    return Cluster(search.workers, search.ray_address, config.n_jobs, config.limits.fit_s, config.limits.fit_mib)
+    return Cluster(search.workers, search.ray_address, config.trial_jobs, config.limits.fit_s, config.limits.fit_mib)
 
 
 def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], about: str = "") -> dict[str, Runs]:

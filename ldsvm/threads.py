@@ -1,23 +1,29 @@
-"""How many threads to use, and keeping BLAS within that number."""
+"""How many threads to use, holding those of BLAS and OpenMP to a number, and threads of our own over blocks of rows."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+T = TypeVar("T")
+
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs``: None takes the cores of this process (or OMP_NUM_THREADS if fewer), -1 all, n itself."""
+    """Threads for ``n_jobs``: None takes the cores of this process, or as few as BLAS is held to; -1 all; n itself."""
     if n_jobs is not None:
         return int(effective_n_jobs(n_jobs))
     allowed = os.environ.get("OMP_NUM_THREADS", "")
-    cores = int(cpu_count())
-    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) > 0 else cores
+    held = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
+    return min([int(cpu_count()), *held, *([int(allowed)] if allowed.isdigit() and int(allowed) > 0 else [])])
 
 
 @cache
@@ -31,3 +37,56 @@ def limit(n_jobs: int | None) -> AbstractContextManager[Any]:
         return nullcontext()
     context: AbstractContextManager[Any] = _controller().limit(limits=n_threads(n_jobs))
     return context
+
+
+def alone() -> AbstractContextManager[Any]:
+    """Keep BLAS to the calling thread. Its number of threads is the whole process's: only the main thread changes it,
+    since two threads that put it back in the wrong order would leave it wrong.
+
+    Examples
+    --------
+    >>> with alone():
+    ...     n_threads(None)
+    1
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return context
+
+
+def blocks(n_rows: int, n_threads: int, least: int = 512) -> list[slice]:
+    """Split ``n_rows`` rows into at most ``n_threads`` contiguous blocks of at least ``least`` rows.
+
+    Examples
+    --------
+    >>> blocks(1500, 2)
+    [slice(0, 750, None), slice(750, 1500, None)]
+    >>> blocks(600, 4)
+    [slice(0, 600, None)]
+    """
+    count = max(1, min(n_threads, n_rows // least))
+    edges = [n_rows * i // count for i in range(count + 1)]
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+class Blocks(AbstractContextManager["Blocks"]):
+    """Blocks of rows or problems and the threads that work on them; use as a context manager.
+
+    ``map`` calls a function once per block and returns the results in the order of the blocks, so that sums over
+    blocks give the same bits every time.
+    """
+
+    def __init__(self, count: int, n_threads: int, least: int = 512) -> None:
+        self.parts = blocks(count, n_threads, least)
+        self._pool = ThreadPoolExecutor(len(self.parts) - 1) if len(self.parts) > 1 else None
+
+    def map(self, function: Callable[[slice], T]) -> list[T]:
+        if self._pool is None:
+            return [function(self.parts[0])]
+        others = self._pool.map(function, self.parts[1:])
+        return [function(self.parts[0]), *others]  # the calling thread works too: it has its core already
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()

@@ -12,9 +12,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
 HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow"]
 BELOW = {
-    "mac": {"ldsvm.mac", "ldsvm.maps", "ldsvm.solvers", "ldsvm.typing"},
-    "maps": {"ldsvm.maps", "ldsvm.solvers", "ldsvm.typing"},
-    "solvers": {"ldsvm.solvers", "ldsvm.typing"},
+    "mac": {"ldsvm.mac", "ldsvm.maps", "ldsvm.solvers", "ldsvm.threads", "ldsvm.typing"},
+    "maps": {"ldsvm.maps", "ldsvm.solvers", "ldsvm.threads", "ldsvm.typing"},
+    "solvers": {"ldsvm.solvers", "ldsvm.threads", "ldsvm.typing"},
 }
 
 

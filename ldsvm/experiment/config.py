@@ -124,7 +124,7 @@ class JudgeConfig(Frozen):
 
 
 class PublishedConfig(Frozen):
-    """A figure of somebody else, to stand beside ours: test error in per cent, number of basis functions if told.
+    """A figure of somebody else, to stand beside ours: test error in per cent; basis functions and iterations if told.
 
     method: the name of a method of the same file, to be compared with, or of one that cannot be run here.
     """
@@ -133,6 +133,7 @@ class PublishedConfig(Frozen):
     error: float = Field(ge=0, le=100)
     std: float | None = None
     n_basis: int | None = None
+    iterations: int | None = None
     source: str
 
 
@@ -143,12 +144,14 @@ class VaryConfig(Frozen):
     """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
 
     key: dotted, as on the command line, such as split.train. label: what the axis says. log: whether it is logarithmic.
+    show: the value whose latent spaces are drawn, None for none.
     """
 
     key: Annotated[str, Field(pattern=r"^[^=]+$")]
     values: Annotated[list[Scalar], Field(min_length=2)]
     label: str
     log: bool = False
+    show: Scalar | None = None
 
     @model_validator(mode="after")
     def _makes_sense(self) -> VaryConfig:
@@ -156,6 +159,8 @@ class VaryConfig(Frozen):
             raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
         if len(set(map(repr, self.values))) < len(self.values):
             raise ValueError("allowed: values that differ")
+        if self.show is not None and self.show not in self.values:
+            raise ValueError(f"allowed: in show, one of the values {', '.join(map(str, self.values))}")
         return self
 
 
@@ -185,13 +190,14 @@ class ClaimConfig(Frozen):
 class SearchConfig(Frozen):
     """How the trials of a search run; what they find does not depend on it.
 
-    workers: so many at a time, each with n_jobs threads; one runs in a process of its own, more on Ray. ray_address:
-    host:port of a running Ray cluster, None starts one here when it is needed. without_ray: "serial" goes on one trial
-    after the other when Ray cannot be had, with a warning; "fail" stops. resume: whether trials that an earlier,
-    perhaps killed, search has finished are taken from its journal.
+    workers: so many at a time; one runs in a process of its own, more on Ray. n_jobs: threads of each, None for as many
+    as the experiment's. ray_address: host:port of a running Ray cluster, None starts one here when it is needed.
+    without_ray: "serial" goes on one trial after the other when Ray cannot be had, with a warning; "fail" stops.
+    resume: whether trials that an earlier, perhaps killed, search has finished are taken from its journal.
     """
 
     workers: int = Field(default=1, ge=1, le=1024)
+    n_jobs: int | None = Field(default=None, ge=1)
     ray_address: str | None = None
     without_ray: Literal["serial", "fail"] = "serial"
     resume: bool = True
@@ -213,6 +219,8 @@ class LimitsConfig(Frozen):
 class MethodConfig(Frozen):
     """One method: the estimator's registry name, its fixed parameters, and the values to try.
 
+    labels: "original" lets it learn, and choose by, the labels as they are, where the problem has a coarser reading of
+    them; only its answers are read as the problem wants. None: it learns the problem's.
     search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
     strategy: None fits every point of the grid.
     """
@@ -221,6 +229,7 @@ class MethodConfig(Frozen):
     params: dict[str, Scalar] = {}
     search: dict[str, Values] | Literal["default"] = {}
     strategy: StrategyConfig | None = None
+    labels: Literal["original"] | None = None
 
     @field_validator("estimator")
     @classmethod
@@ -290,6 +299,11 @@ class Config(Frozen):
         if self.seed + self.split.repeats > 2**32:
             raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
         return self
+
+    @property
+    def trial_jobs(self) -> int:
+        """Threads of each trial."""
+        return self.search.n_jobs or self.n_jobs
 
     @property
     def others(self) -> list[str]:

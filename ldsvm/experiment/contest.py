@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.baselines import lookup
+from ldsvm.baselines import Method, lookup
+from ldsvm.datasets import relabel
 from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.judge import Score, judge
@@ -25,7 +26,10 @@ from ldsvm.experiment.worker import Runner, Stopped, Tell
 
 @dataclass(frozen=True)
 class Judged:
-    """What fitting and judging one point gave. model: only ours, which is kept. latent: the training set in it."""
+    """What fitting and judging one point gave. model: only ours, which is kept.
+
+    latent: the training set (N, L) in the latent space of ours, or of a reduction to a plane or a line.
+    """
 
     score: Score
     valid_error: float
@@ -136,10 +140,10 @@ def _search(
         run_search,
         method,
         seed=match.prepared.seed,
-        n_jobs=config.n_jobs,
+        n_jobs=config.trial_jobs,
         on_trials=on_trials,
         journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
-        place=f"{match.prepared.digest} {match.labels}",
+        place=f"{match.prepared.digest} {method.labels or match.labels}",
         rows=match.prepared.sizes["train"],
     )
     if executor is not None:
@@ -167,32 +171,33 @@ def warm(_: Tell) -> None:
 
 def fit_job(job: Job, prepared: Prepared, labels: str, tell: Tell | None = None) -> list[Trial]:
     """Fit every point of a job; for another process."""
-    return run_job(job, training_data(prepared, labels), tell)
+    return run_job(job, training_data(prepared, job.method.labels or labels), tell)
 
 
 def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
     """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
-    data = training_data(prepared, labels)
+    data = training_data(prepared, job.method.labels or labels)
     fit = fit_point(job, job.points[0], data, tell)
-    model, method = fit.model, lookup(job.method.estimator)
+    model, method, read = fit.model, lookup(job.method.estimator), partial(relabel, how=labels)
     X_test, y_test = prepared.arrays("test", labels)
-    score = judge(model, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs)
+    score = judge(model, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs, read=read)
     return Judged(
         score=score,
-        valid_error=float(np.mean(model.predict(data.X_valid) != data.y_valid)),
+        valid_error=float(np.mean(read(model.predict(data.X_valid)) != read(data.y_valid))),
         train_s=fit.seconds,
         peak_mib=fit.peak_mib,
         notes=fit.notes,
         history=[dict(row) for row in getattr(model, "history_", [])],
         stop_reason=reason(model),
         best_iter=getattr(model, "best_iter_", None),
-        **(_ours(model, data) if method.iterative else {}),
+        **(_ours(model) if method.iterative else {}),
+        latent=_latent(model, method, data),
     )
 
 
 def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
     """Return the seconds of the fit of a job's single point, whose n_jobs is 1; for the runner's process."""
-    return fit_point(job, job.points[0], training_data(prepared, labels)).seconds
+    return fit_point(job, job.points[0], training_data(prepared, job.method.labels or labels)).seconds
 
 
 def training_data(prepared: Prepared, labels: str) -> Data:
@@ -201,10 +206,16 @@ def training_data(prepared: Prepared, labels: str) -> Data:
     return Data(*train, *validation, n_test=prepared.sizes["test"])
 
 
-def _ours(model: Any, data: Data) -> dict[str, Any]:
-    return {
-        "map": model.map if isinstance(model.map, str) else None,
-        "n_latent": int(model.coef_.shape[-1]),
-        "model": model,
-        "latent": model.transform(data.X),
-    }
+def _ours(model: Any) -> dict[str, Any]:
+    kind = model.map if isinstance(model.map, str) else None
+    return {"map": kind, "n_latent": int(model.coef_.shape[-1]), "model": model}
+
+
+def _latent(model: Any, method: Method, data: Data) -> Any:
+    """Return the training set in the latent space of ours, or of a reduction that can be looked at; else None."""
+    if method.iterative:
+        return model.transform(data.X)
+    reduce = getattr(model, "named_steps", {}).get("reduce")
+    if reduce is None or reduce.transform(data.X[:1]).shape[1] > 2:
+        return None
+    return reduce.transform(data.X)

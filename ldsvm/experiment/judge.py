@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,15 +41,24 @@ class Score:
     confusion: list[list[int]]
 
 
-def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
+def judge(
+    fitted: Any,
+    method: Method,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    repeats: int,
+    n_jobs: int,
+    read: Callable[[Any], NDArray[Any]] = np.asarray,
+) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
 
     The only place that sees test data; call it once per method, after every choice is made. The speed is the median
     of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
-    compilers.
+    compilers. read: makes labels as y has them of those that the classifier has learnt.
     """
-    classes = np.unique(np.concatenate([fitted.classes_, y]))
-    predicted = fitted.predict(X)
+    classes = np.unique(np.concatenate([read(fitted.classes_), y]))
+    predicted = read(fitted.predict(X))
     confusion = confusion_matrix(y, predicted, classes)
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))

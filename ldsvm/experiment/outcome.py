@@ -133,6 +133,12 @@ class Outcome:
         return median(sizes) if sizes else None
 
     @property
+    def iterations(self) -> float | None:
+        """Median number of iterations of the training after its start, None where there are none."""
+        steps = [len(r.history) - 1 for r in self.results if r.history]
+        return median(steps) if steps else None
+
+    @property
     def foreseen(self) -> bool:
         """Whether it failed by a limit that was set, of time or of memory, and not by a fault."""
         return self.failure is not None and LIMIT.match(self.failure) is not None

@@ -71,10 +71,11 @@ def outcome(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, 
 
 def _keep(judged: Judged | None, first: bool, place: Path) -> None:
     """Keep where the training set lies in the latent space (N, L), for the figure, and our model of the first split."""
-    if judged is None or judged.model is None:
+    if judged is None or not first:
         return
-    from ldsvm.experiment.storing import dumps
+    if judged.latent is not None:
+        np.save(place / LATENT, judged.latent)
+    if judged.model is not None:
+        from ldsvm.experiment.storing import dumps
 
-    np.save(place / LATENT, judged.latent)
-    if first:
         (place / MODEL).write_bytes(dumps(judged.model))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ldsvm import threads
 from ldsvm.mac.f_step import f_step
 from ldsvm.mac.g_step import g_step
 from ldsvm.mac.problem import Problem
@@ -26,6 +27,12 @@ def solve(problem: Problem, start: Start, options: Options, callback: Callback |
     train_error, valid_error, kkt, gap, seconds_z, seconds_g, seconds_f``. ``callback(info)`` is called after each;
     a true answer stops the run.
     """
+    # The steps bring their own threads. Those of BLAS wait for a next call by running idle, on the same cores.
+    with threads.alone():
+        return _solve(problem, start, options, callback)
+
+
+def _solve(problem: Problem, start: Start, options: Options, callback: Callback | None) -> Solution:
     stopping = Stopping(options)
     state, info = _begin(problem, start, options)
     history: list[Info] = []

@@ -7,18 +7,22 @@ ever exists.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
 
+from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
 from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
 
+T = TypeVar("T")
+
 BLOCK = 1_000_000  # float64 numbers in the temporary copy of a block of rows: 8 MB, near the processor
+GROUPS = 16  # of consecutive blocks that are worked on at a time, and so the most threads
 
 
 def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]:
@@ -26,6 +30,22 @@ def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]
     size = max(1, numbers // max(1, width))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def by_groups(work: Callable[[list[slice]], T], n_rows: int, width: int, n_threads: int) -> list[T]:
+    """Call `work` on groups of consecutive blocks of rows, several at a time, and return its results in order.
+
+    The groups do not depend on the threads, so sums over them are the same for any number. Each thread calls BLAS by
+    itself: its own threads would have to be woken for every block, and would hold the cores for a while afterwards.
+    """
+    every = list(row_blocks(n_rows, width))
+    groups = [every[part] for part in threads.blocks(len(every), GROUPS, least=1)] if every else []
+    if not groups:
+        return []
+    with threads.alone(), threads.Blocks(len(groups), n_threads, least=1) as team:
+        return [
+            result for results in team.map(lambda part: [work(group) for group in groups[part]]) for result in results
+        ]
 
 
 class Basis(ABC):
@@ -37,11 +57,15 @@ class Basis(ABC):
     def __call__(self, X: Any, dtype: Any) -> Any:
         """phi(X) in the given precision, all rows at once: callers pass blocks."""
 
-    def keep(self, X: Any) -> Any:
+    def keep(self, X: Any, n_threads: int) -> Any:
         """phi(X) (N, M) to be kept during training: float32, filled by blocks."""
         Phi = np.empty((X.shape[0], self.size), np.float32)
-        for rows in row_blocks(X.shape[0], max(self.size, X.shape[1]), BLOCK):
-            Phi[rows] = self(X[rows], np.float32)
+
+        def fill(group: list[slice]) -> None:
+            for rows in group:
+                Phi[rows] = self(X[rows], np.float32)
+
+        by_groups(fill, X.shape[0], max(self.size, X.shape[1]), n_threads)
         return Phi
 
 
@@ -85,13 +109,28 @@ class BasisMap(Map):
 class FeatureEvaluation(Evaluation):
     """Maps on one basis, on inputs whose features Phi (N, M) are kept, in their precision: as a prediction would."""
 
-    def __init__(self, Phi: Any) -> None:
-        self.Phi = Phi
+    def __init__(self, Phi: Any, n_threads: int = 1) -> None:
+        self.Phi, self.n_threads = Phi, n_threads
 
     def values(self, mapping: Map) -> Array:
+        return self._product(mapping, self.Phi.dtype)
+
+    def _product(self, mapping: Map, dtype: Any) -> Array:
+        """Phi W (N, L) in float64, computed in the given precision."""
         assert isinstance(mapping, BasisMap)
-        F: Array = self.Phi @ mapping.W.astype(self.Phi.dtype, copy=False)
-        return F.astype(np.float64, copy=False)
+        W = mapping.W.astype(dtype, copy=False)
+        if sp.issparse(self.Phi):
+            product: Array = self.Phi @ W
+            return product.astype(np.float64, copy=False)
+        F = np.empty((self.Phi.shape[0], W.shape[1]))
+
+        def fill(group: list[slice]) -> None:
+            for rows in group:
+                F[rows] = self.Phi[rows].astype(dtype, copy=False) @ W
+
+        N, M = self.Phi.shape
+        by_groups(fill, N, M, self.n_threads)
+        return F
 
 
 class FeatureRegression(FeatureEvaluation, Regression):
@@ -101,24 +140,17 @@ class FeatureRegression(FeatureEvaluation, Regression):
     practice); with fewer rows than features the dual form W = Phi' (Phi Phi' + (2 lam / mu) I)^-1 Z.
     """
 
-    def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float) -> None:
-        super().__init__(Phi)
+    def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float, n_threads: int = 1) -> None:
+        super().__init__(Phi, n_threads)
         self.basis, self.weight, self.lam = basis, weight, lam
         self.root = None if weight is None else np.sqrt(weight)[:, None]
         N, M = Phi.shape
         self.dual = N < M
-        self.ridge = Ridge(self._outer_gram() if self.dual else self._inner_gram())
+        self.ridge = Ridge(self._outer_gram() if self.dual else self._inner_gram(), n_threads)
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
-        assert isinstance(mapping, BasisMap)
-        if sp.issparse(self.Phi):
-            F: Array = self.Phi @ mapping.W
-            return F
-        F = np.empty((self.Phi.shape[0], mapping.W.shape[1]))
-        for rows in self._blocks():
-            np.matmul(self.Phi[rows].astype(np.float64), mapping.W, out=F[rows])
-        return F
+        return self._product(mapping, np.float64)
 
     def fit(self, Z: Array, mu: float) -> Map:
         ridge = 2.0 * self.lam / mu
@@ -128,7 +160,7 @@ class FeatureRegression(FeatureEvaluation, Regression):
         return BasisMap(self.basis, self.ridge.solve(self._cross(Z), ridge))
 
     def elsewhere(self, X: Any) -> Evaluation:
-        return FeatureEvaluation(self.basis.keep(X))
+        return FeatureEvaluation(self.basis.keep(X, self.n_threads), self.n_threads)
 
     def _block(self, rows: slice) -> Any:
         """Rows of the features in float64, scaled by the square root of their weights."""
@@ -137,9 +169,6 @@ class FeatureRegression(FeatureEvaluation, Regression):
             return block
         return block.multiply(self.root[rows]).tocsr() if sp.issparse(block) else block * self.root[rows]
 
-    def _blocks(self) -> Iterator[slice]:
-        return row_blocks(*self.Phi.shape)
-
     def _inner_gram(self) -> Array:
         """Phi' w Phi (M, M)."""
         if sp.issparse(self.Phi):
@@ -147,7 +176,7 @@ class FeatureRegression(FeatureEvaluation, Regression):
             out: Array = (block.T @ block).toarray()
             return out
         total = np.zeros((self.Phi.shape[1],) * 2, order="F")
-        for rows in self._blocks():  # adds to the lower triangle in place: no M x M product per block
+        for rows in row_blocks(*self.Phi.shape):  # adds to the lower triangle in place: no M x M product per block
             total = dsyrk(1.0, self._block(rows).T, beta=1.0, c=total, lower=1, overwrite_c=1)
         total += np.tril(total, -1).T
         return total
@@ -159,10 +188,19 @@ class FeatureRegression(FeatureEvaluation, Regression):
         return out
 
     def _cross(self, Z: Array) -> Array:
-        total = np.zeros((self.Phi.shape[1], Z.shape[1]))
-        for rows in self._blocks():
-            total += self._block(rows).T @ Z[rows]
-        return total
+        """Phi' w Z (M, L)."""
+
+        def add(group: list[slice]) -> Array:
+            total = np.zeros((self.Phi.shape[1], Z.shape[1]))
+            for rows in group:
+                total += self._block(rows).T @ Z[rows]
+            return total
+
+        N, M = self.Phi.shape
+        first, *others = by_groups(add, N, M, self.n_threads)
+        for total in others:
+            first += total
+        return first
 
 
 class FeatureFamily(Family):
@@ -180,4 +218,4 @@ class FeatureFamily(Family):
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
     ) -> Regression:
         basis = self.basis(X, weight, random_state, n_threads, near)
-        return FeatureRegression(basis, basis.keep(X), weight, self.lam)
+        return FeatureRegression(basis, basis.keep(X, n_threads), weight, self.lam, n_threads)

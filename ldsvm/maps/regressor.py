@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
 from ldsvm.typing import Array
 
@@ -31,25 +32,27 @@ class RegressorMap(Map):
 class RegressorEvaluation(Evaluation):
     """Predictions on fixed inputs; nothing can be computed ahead."""
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
+    def __init__(self, X: Any, n_threads: int) -> None:
+        self.X, self.n_threads = X, n_threads
 
     def values(self, mapping: Map) -> Array:
-        return mapping(self.X).astype(np.float64)
+        with threads.limit(self.n_threads):
+            return mapping(self.X).astype(np.float64)
 
 
 class RegressorRegression(RegressorEvaluation, Regression):
     """A fresh clone of the regressor per F-step."""
 
-    def __init__(self, estimator: Any, X: Any, weight: Array | None) -> None:
-        super().__init__(X)
+    def __init__(self, estimator: Any, X: Any, weight: Array | None, n_threads: int) -> None:
+        super().__init__(X, n_threads)
         self.estimator = estimator
         self.keywords = {} if weight is None else {"sample_weight": weight}
 
     def fit(self, Z: Array, mu: float) -> Map:
         target = Z.ravel() if Z.shape[1] == 1 else Z
         try:
-            model = clone(self.estimator).fit(self.X, target, **self.keywords)
+            with threads.limit(self.n_threads):
+                model = clone(self.estimator).fit(self.X, target, **self.keywords)
         except ValueError as error:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(
@@ -59,7 +62,7 @@ class RegressorRegression(RegressorEvaluation, Regression):
         return RegressorMap(model, Z.shape[1])
 
     def elsewhere(self, X: Any) -> Evaluation:
-        return RegressorEvaluation(X)
+        return RegressorEvaluation(X, self.n_threads)
 
 
 class Regressor(Family):
@@ -85,4 +88,4 @@ class Regressor(Family):
         estimator = clone(self.estimator)
         if "random_state" in estimator.get_params() and estimator.get_params()["random_state"] is None:
             estimator.set_params(random_state=random_state.randint(2**31 - 1))
-        return RegressorRegression(estimator, X, weight)
+        return RegressorRegression(estimator, X, weight, n_threads)

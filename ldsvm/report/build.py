@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -22,6 +23,8 @@ from ldsvm.experiment.record import LATENT
 from ldsvm.experiment.results import Result, slug
 from ldsvm.report import claims, html, tables
 from ldsvm.report.plotting import contest as plotting
+from ldsvm.report.plotting.projections import Panel
+from ldsvm.report.plotting.projections import projections as draw_projections
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
@@ -47,11 +50,11 @@ SIZES = (
 )
 
 
-def pictures(prepared: Prepared, problem: ProblemConfig, outcome: Outcome) -> list[html.Picture]:
-    """Return the figures of one method on the first split: the latent space and the training, where there are some."""
+def pictures(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> list[html.Picture]:
+    """Return the figures of one of our methods on the first split, the latent space and the training; else none."""
     result, found = outcome.first, []
-    if result.failure is None and (outcome.folder / LATENT).is_file():
-        found.append(_latent_picture(outcome.folder, result, problem, prepared))
+    if result.failure is None and result.n_latent is not None:
+        found.append(_latent_picture(config, problem, prepared, outcome))
     if result.failure is None and result.history:
         found.append(_convergence_picture(result, problem))
     return found
@@ -73,9 +76,35 @@ def _count(n_basis: float | None) -> str:
     return f"{n_basis:g}" if n_basis else "no"
 
 
-def _latent_picture(folder: Path, result: Result, problem: ProblemConfig, prepared: Prepared) -> html.Picture:
-    Z = np.load(folder / LATENT)
-    _, y = prepared.arrays("train", problem.labels)
+def projections(
+    config: Config, problem: ProblemConfig, prepared: Prepared, outcomes: Sequence[Outcome], where: str = ""
+) -> list[html.Picture]:
+    """Return the figure of the first split as each method reduces it; none unless there are several to compare.
+
+    where: words on which of several experiments this is.
+    """
+    shown = [o for o in outcomes if o.judged and (o.folder / LATENT).is_file()]
+    if len(shown) < 2 or all(o.first.n_latent is not None for o in shown):
+        return []
+    panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o)) for o in shown]
+    alt = f"The training set as it is reduced by {', '.join(o.method for o in shown)}."
+    most = min(len(panels[0].Z), plotting.MOST_POINTS)
+    caption = (
+        f"{most:,} training points as each method reduces them, with its test error. One dimension is spread out by "
+        "class, of more than two the plane is shown that puts the classes apart."
+    )
+    drawing = draw_projections(panels, f"Projections, {problem.name}{where}")
+    return [html.Picture("projections", drawing, alt, caption, wide=True)]
+
+
+def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
+    """Return the training set as a method sees it (N, L), and the labels that it learnt (N,)."""
+    labels = config.methods[outcome.method].labels or problem.labels
+    return np.load(outcome.folder / LATENT), prepared.arrays("train", labels)[1]
+
+
+def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> html.Picture:
+    (Z, y), result = _latent(config, problem, prepared, outcome), outcome.first
     alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {len(np.unique(y))} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
     view = views.get(Z.shape[1], f"{Z.shape[1]} latent dimensions, seen in the plane that shows the classes apart.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ldsvm.baselines import METHODS, lookup
+from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.prepared import Prepared
@@ -25,7 +26,7 @@ def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[
             for value, variant in zip(config.vary.values, variants, strict=True)
         ]
         verdicts[problem.name] = claims.judged(config, series)
-        parts, files[problem.name] = _problem(config, problem, series, verdicts[problem.name])
+        parts, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
         content += parts
     claims.save(config.results, verdicts)
     content.append(build.closing(config, splits))
@@ -34,13 +35,20 @@ def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[
 
 
 def _problem(
-    config: Config, problem: ProblemConfig, series: claims.Series, verdicts: Sequence[claims.Claim]
+    config: Config,
+    problem: ProblemConfig,
+    variants: Sequence[Config],
+    series: claims.Series,
+    verdicts: Sequence[claims.Claim],
 ) -> tuple[list[str], list[Path]]:
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
-    picture = _picture(config, problem, [outcomes for _, outcomes in series])
+    shown = [_picture(config, problem, [outcomes for _, outcomes in series]), *_projections(config, problem, variants)]
     header, rows = table(config, [outcomes for _, outcomes in series])
-    files = [*publish.save(picture, here), build.write(here / "table.csv", tables.to_csv(header, rows))]
+    files = [
+        *(file for one in shown for file in publish.save(one, here)),
+        build.write(here / "table.csv", tables.to_csv(header, rows)),
+    ]
     words = [["claim", "holds here", "measured"], *claims.rows(verdicts)]
     files.append(
         build.write(here / "table.md", f"{tables.markdown(header, rows)}\n\n{tables.markdown(words[0], words[1:])}\n")
@@ -50,8 +58,19 @@ def _problem(
         for place, outcomes in series
         if outcomes
     ]
-    shown = html.table(header, rows, text=["method"])
-    return [html.heading(problem.name), html.figures([picture]), shown, *claims.part(verdicts), *folded], files
+    errors = html.table(header, rows, text=["method"])
+    return [html.heading(problem.name), html.figures(shown), errors, *claims.part(verdicts), *folded], files
+
+
+def _projections(config: Config, problem: ProblemConfig, variants: Sequence[Config]) -> list[html.Picture]:
+    """Return the figure of how each method reduces the training set, for the value that the file wants to see."""
+    vary = config.vary
+    if vary is None or vary.show is None:
+        return []
+    variant = variants[vary.values.index(vary.show)]
+    prepared = preparation.read(variant.results / publish.FACTS)[0]
+    where = f", {vary.label} {vary.show}"
+    return build.projections(variant, problem, prepared, publish.collect(variant, problem), where)
 
 
 def _by_name(outcomes: Sequence[Outcome]) -> dict[str, Outcome]:

@@ -77,8 +77,8 @@ def _problem(
 ) -> tuple[str, dict[str, list[Path]]]:
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
-    shown = {"": [build.overview(problem, found)]}
-    shown |= {outcome.method: build.pictures(prepared, problem, outcome) for outcome in found}
+    shown = {"": [build.overview(problem, found), *build.projections(config, problem, prepared, found)]}
+    shown |= {outcome.method: build.pictures(config, problem, prepared, outcome) for outcome in found}
     files = {name: [file for one in those for file in save(one, here)] for name, those in shown.items()}
     header, rows = tables.detail(found)
     files[""].append(write(here / "table.csv", tables.to_csv(header, rows)))

@@ -87,14 +87,17 @@ def _spread(outcome: Outcome) -> str:
 def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     """Return the header and one row for each published figure, with ours and the difference where we ran the method."""
     measured = {o.method: o for o in outcomes if o.judged}
-    header = ["method", "published error %", "here", "difference", "published basis functions", "here", "source"]
+    steps = any(figure.iterations for figure in config.published)
+    header = ["method", "published error %", "here", "difference", "published basis functions", "here"]
+    header += [*(["published iterations", "here"] if steps else []), "source"]
     rows = []
     for figure in config.published:
         here = measured.get(figure.method)
         error = f"{figure.error:.2f}" + (f" ({figure.std:.2f})" if figure.std is not None else "")
         ours = ["–", "–"] if here is None else [f"{100 * here.error:.2f}", f"{100 * here.error - figure.error:+.2f}"]
         size = _count(here.n_basis_sum) if here is not None else "–"
-        rows.append([figure.method, error, *ours, _count(figure.n_basis), size, figure.source])
+        taken = [_count(figure.iterations), "–" if here is None else _count(here.iterations)] if steps else []
+        rows.append([figure.method, error, *ours, _count(figure.n_basis), size, *taken, figure.source])
     return header, rows
 
 

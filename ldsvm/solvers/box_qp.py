@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldsvm.solvers.compiled import Blocks, entry, kernel
+from ldsvm.solvers.compiled import entry, kernel
+from ldsvm.threads import Blocks
 from ldsvm.typing import Array
 
 # A pivot below this share of its diagonal counts as zero: the row depends on the free set.

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldsvm.solvers.compiled import Blocks
 from ldsvm.solvers.svm_kernels import interior_point, least_squares
 from ldsvm.solvers.svm_problem import one_by_one
+from ldsvm.threads import Blocks
 from ldsvm.typing import Array
 
 THREAD_ROWS = 1000  # rows times problems per thread below which a thread is not worth its start

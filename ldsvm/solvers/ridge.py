@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from ldsvm import threads
 from ldsvm.typing import Array
 
 KEPT = 3  # factors kept at a time: the schedule returns to its first values on every fit along a path of C
@@ -14,7 +15,8 @@ class Ridge:
     """Solves (G + ridge I) W = R for one symmetric positive semi-definite G and many ridges and right-hand sides.
 
     Cholesky in float64; where G + ridge I is not numerically positive definite (no ridge, duplicate features) the
-    minimum-norm solution from the eigendecomposition of G, computed at most once.
+    minimum-norm solution from the eigendecomposition of G, computed at most once. n_threads: of both, whatever the
+    caller has limited BLAS to.
 
     Examples
     --------
@@ -23,8 +25,8 @@ class Ridge:
     array([1., 2.])
     """
 
-    def __init__(self, gram: Array) -> None:
-        self.gram = gram
+    def __init__(self, gram: Array, n_threads: int = 1) -> None:
+        self.gram, self.n_threads = gram, n_threads
         self._factors: dict[float, Array] = {}
         self._spectrum: tuple[Array, Array] | None = None
 
@@ -36,7 +38,8 @@ class Ridge:
                 W: Array = scipy.linalg.cho_solve((factor, True), rhs, check_finite=False)
                 return W
         if self._spectrum is None:
-            self._spectrum = scipy.linalg.eigh(self.gram, check_finite=False)
+            with threads.limit(self.n_threads):
+                self._spectrum = scipy.linalg.eigh(self.gram, check_finite=False)
         values, vectors = self._spectrum
         values = values + ridge
         kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
@@ -49,7 +52,8 @@ class Ridge:
             matrix = self.gram.copy()
             matrix[np.diag_indices_from(matrix)] += ridge
             try:
-                factor, _ = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+                with threads.limit(self.n_threads):
+                    factor, _ = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
             except scipy.linalg.LinAlgError:
                 return None
             while len(self._factors) >= KEPT:

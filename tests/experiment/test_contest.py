@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from ldsvm.experiment.load import load_config
 from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
-from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.trial import Job, Trial
 from ldsvm.experiment.worker import Here, Runner, Worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +63,53 @@ def test_a_method_is_searched_judged_and_timed(config: Config, data: Prepared) -
     assert (result.map, result.data, len(result.trials)) == ("rbf", data.digest, 2)
     assert min(result.train_s or 0, result.train_alone_s or 0, result.search_s or 0) > 0
     assert result.search_s is not None and result.search_s > sum(trial.train_s for trial in result.trials)
+
+
+def test_a_method_may_learn_finer_labels_and_is_judged_by_the_problems(config: Config, data: Prepared) -> None:
+    digits = config.methods["ours"].model_copy(update={"labels": "original"})
+    parity = config.problems[0].model_copy(update={"labels": "parity"})
+    both = {"ours": digits, "kernels": config.methods["kernels"].model_copy(update={"labels": "original"})}
+    changed = config.model_copy(update={"methods": {**config.methods, **both}, "problems": [parity]})
+    result, judged = compete(changed, data, parity, "ours", Here(), lambda done, total: None, lambda row: None)
+    as_digits, other = compete(config, data, config.problems[0], "ours", Here(), lambda *_: None, lambda row: None)
+    assert judged is not None and other is not None and result.score is not None and as_digits.score is not None
+    X, y = data.arrays("test", "original")
+    assert np.array_equal(judged.model.predict(X), other.model.predict(X))  # the same model, and the same choice of it
+    assert [t.valid_error for t in result.trials] == [t.valid_error for t in as_digits.trials]
+    assert result.score.error == np.mean(judged.model.predict(X) % 2 != y % 2) < as_digits.score.error
+    assert (result.score.classes, len(result.score.confusion)) == ([0, 1], 2)
+    X, y = data.arrays("validation", "original")
+    assert result.valid_error == np.mean(judged.model.predict(X) % 2 != y % 2)
+    one_shot = outcome(changed, data, "kernels", Here())
+    assert one_shot.score is not None and one_shot.score.classes == [0, 1]
+
+
+@pytest.mark.parametrize(("name", "shape"), [("ours", (300, 9)), ("kernels", (300, 2)), ("odd", None)])
+def test_latent_spaces_that_can_be_looked_at_are_kept(
+    config: Config, data: Prepared, name: str, shape: tuple[int, int] | None
+) -> None:
+    _, judged = compete(config, data, config.problems[0], name, Here(), lambda *_: None, lambda row: None)
+    assert judged is not None
+    assert (judged.latent is None) if shape is None else (judged.latent.shape == shape)
+
+
+def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Prepared) -> None:
+    wide = config.methods["kernels"].model_copy(update={"params": {"reduce__n_components": 3}})
+    changed = config.model_copy(update={"methods": {"kernels": wide}})
+    _, judged = compete(changed, data, config.problems[0], "kernels", Here(), lambda *_: None, lambda row: None)
+    assert judged is not None and judged.latent is None
+
+
+def test_trials_have_their_own_number_of_threads(config: Config, data: Prepared) -> None:
+    seen: list[int] = []
+
+    def executor(function: Any, jobs: Sequence[Job]) -> Iterator[list[Trial]]:
+        seen.extend(job.n_jobs for job in jobs)
+        return map(function, jobs)
+
+    changed = config.model_copy(update={"n_jobs": 2, "search": config.search.model_copy(update={"n_jobs": 1})})
+    result, _ = compete(changed, data, config.problems[0], "odd", Here(), lambda *_: None, lambda row: None, executor)
+    assert (seen, result.failure, config.trial_jobs) == ([1, 1], None, config.n_jobs)
 
 
 def test_basis_functions_of_machines_are_counted_once_and_summed(config: Config, data: Prepared) -> None:

@@ -76,7 +76,15 @@ def test_a_result_is_kept_with_its_model_and_latent_space_and_known_from_then_on
 
 
 @pytest.mark.parametrize(
-    "line", ["title=Other", "search.workers=3", "methods.NN.search.n_neighbors=[5]", "published=[]", "refresh=true"]
+    "line",
+    [
+        "title=Other",
+        "search.workers=3",
+        "search={workers: 2, n_jobs: 1}",
+        "methods.NN.search.n_neighbors=[5]",
+        "published=[]",
+        "refresh=true",
+    ],
 )
 def test_what_a_method_does_not_depend_on_leaves_its_result_valid(
     place: Path, splits: list[Prepared], line: str

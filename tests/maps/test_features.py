@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ldsvm.maps import Linear
+from ldsvm.maps import RBF, Linear
 from ldsvm.maps import features as room
-from ldsvm.maps.features import FeatureEvaluation, row_blocks
+from ldsvm.maps.features import BasisMap, FeatureEvaluation, by_groups, row_blocks
 
 Floats = NDArray[np.float64]
 
@@ -110,3 +110,29 @@ def test_precision_follows_the_input() -> None:
     np.testing.assert_allclose(
         FeatureEvaluation(X[:3].astype(np.float64)).values(mapping), regression.values(mapping)[:3], atol=1e-12
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_number_of_threads_gives_the_same_bits(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "BLOCK", 200)
+    monkeypatch.setattr(room.row_blocks, "__defaults__", (200,))
+    rng = np.random.default_rng(0)
+    X, Z, weight = rng.normal(size=(403, 7)).astype(np.float32), rng.normal(size=(403, 2)), rng.uniform(1, 2, 403)
+    found = []
+    for n_threads in (1, 2, 3, 50):
+        family = RBF(20, "random", 0.1, 1e-2)
+        regression = family.prepare(X, weight if weighted else None, np.random.RandomState(0), n_threads)
+        mapping = regression.fit(Z, 2.0)
+        assert isinstance(mapping, BasisMap)
+        found.append((mapping.W, regression.values(mapping), regression.elsewhere(X[:50]).values(mapping)))
+    for others in found[1:]:
+        for first, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(first, other)
+
+
+def test_groups_cover_every_row_once_in_order() -> None:
+    for n_rows, width in ((0, 3), (1, 3), (5, 10**9), (1000, 100_000)):
+        groups = by_groups(lambda group: [(rows.start, rows.stop) for rows in group], n_rows, width, 3)
+        edges = [edge for group in groups for rows in group for edge in rows]
+        assert edges[::2] + [n_rows] * bool(n_rows) == [0] * bool(n_rows) + edges[1::2]
+        assert len(groups) <= room.GROUPS

@@ -7,18 +7,23 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ldsvm.experiment.config import Config
 from ldsvm.experiment.judge import Score
+from ldsvm.experiment.load import load_config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.trial import Trial
 from ldsvm.report import html, tables
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.base import Drawing
+from ldsvm.report.plotting.projections import Panel, projections
 
+ROOT = Path(__file__).resolve().parents[2]
 SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 3400, 51200, 1.44, 0.81, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
 FIRST = Result(
     "p", "ours", "ldsvm",
@@ -100,6 +105,24 @@ def test_a_failed_method_is_a_row_with_its_reason() -> None:
     assert (row[0], row[1], row[-1], len(row)) == ("NN", "failed", "SearchFailed: none <worked>", len(header))
 
 
+def test_published_figures_stand_beside_ours() -> None:
+    figures = [{"method": "ours", "error": 2.5, "std": 0.1, "n_basis": 900, "source": "s"},
+               {"method": "elsewhere", "error": 1.0, "source": "s"}]  # fmt: skip
+    header, rows = tables.published(published(figures), [GOOD])
+    assert header[-1] == "source" and "published iterations" not in header
+    assert rows == [
+        ["ours", "2.50 (0.10)", "2.23", "-0.27", "900", "3,400", "s"],
+        ["elsewhere", "1.00", "–", "–", "–", "–", "s"],
+    ]
+    header, rows = tables.published(published([{**figures[0], "iterations": 18}, figures[1]]), [GOOD])
+    assert [row[6:] for row in rows] == [["18", "2", "s"], ["–", "–", "s"]]
+    assert {len(row) for row in rows} == {len(header)}
+
+
+def published(figures: list[dict[str, Any]]) -> Config:
+    return load_config("conf/digits.yaml", [f"published={figures}"], root=ROOT)
+
+
 def test_markdown_keeps_its_columns_and_csv_its_cells() -> None:
     header, rows = tables.trial_rows(FIRST)
     text = tables.markdown(header, rows)
@@ -128,6 +151,16 @@ def test_figures_bear_missing_values_and_failed_methods() -> None:
     assert plotting.convergence(FIRST.history, "t").png.startswith(b"\x89PNG")
     assert plotting.overview([GOOD, BAD, LINEAR], "t").png.startswith(b"\x89PNG")
     assert plotting.overview([TWICE, BAD], "t").png.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_projections_have_a_panel_for_each_method_the_same_each_time(count: int) -> None:
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    panels = [Panel(f"m{i}: $", rng.normal(size=(60, 1 + i % 4)), y if i < 6 else y % 2) for i in range(count)]
+    first = projections(panels, "t")
+    assert first == projections(panels, "t")
+    assert all(f">m{i}: $<".encode() in first.svg for i in range(count))
+    assert first.svg.count(b">1</text>") == (2 if count == 7 else 1)  # the legend, and where classes are others
 
 
 def test_figures_leave_no_global_state() -> None:

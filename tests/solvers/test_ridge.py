@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldsvm.solvers.compiled import Blocks, blocks
 from ldsvm.solvers.ridge import KEPT, Ridge
+from ldsvm.threads import Blocks, blocks
 
 
 def test_solves_the_normal_equations_for_many_ridges() -> None:

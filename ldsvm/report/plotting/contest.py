@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain, plain_log
 
-MOST_POINTS = 2000  # more only hide each other
+MOST_POINTS = 500  # as many as the paper shows; more only hide each other
 
 
 def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
@@ -22,10 +22,8 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
     between two corners or in the middle is what the classifier confuses. Of more than MOST_POINTS a random part is
     drawn. Classes are also named at their medians, so that nothing depends on colour alone.
     """
-    points, x_label, y_label = _plane(Z, y)
-    if len(points) > MOST_POINTS:
-        some = np.random.default_rng(0).choice(len(points), MOST_POINTS, replace=False)
-        points, y = points[some], y[some]
+    points, x_label, y_label = plane(Z, y)
+    points, y = some(points, y)
     figure, axes = figure_of(6.0, 5.2)
     classes = np.unique(y)
     for k, label in enumerate(classes):
@@ -48,7 +46,16 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
     return drawn(figure)
 
 
-def _plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
+def some(points: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return at most MOST_POINTS random rows of both."""
+    if len(points) <= MOST_POINTS:
+        return points, y
+    chosen = np.random.default_rng(0).choice(len(points), MOST_POINTS, replace=False)
+    return points[chosen], y[chosen]
+
+
+def plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
+    """Return Z (N, L) as points of a plane (N, 2), see `latent_space`, and what its axes are."""
     n_latent = Z.shape[1]
     if n_latent == 1:
         # Points of one class share a line; a fixed jitter keeps them apart.
