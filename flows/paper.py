@@ -13,8 +13,8 @@ import yaml
 
 from flows import ROOT, environment
 from ldsvm.experiment.load import ConfigError
-from ldsvm.report import build, claims, html
-from ldsvm.report.publish import REPORT
+from ldsvm.report import build, html
+from ldsvm.report.publish import EXTRACT, REPORT
 
 LIST = ROOT / "conf" / "paper.yaml"
 
@@ -49,19 +49,18 @@ def run(found: list[Item], fast: bool, more: list[str]) -> int:
 
 
 def overview(found: list[Item], fast: bool, more: list[str]) -> Path:
-    """Write a page with the claims of all, and links to their reports, and return it."""
+    """Write a page with claims, comparisons and main figures of all, and links to their reports, and return it."""
     parts = [html.heading("The paper, reproduced" + (" in small" if fast else ""), 1)]
     for item in found:
         config = environment.anything(item.file, item.overrides(fast, more))
         runs = config.paths.runs
         parts.append(html.heading(config.title))
-        page = config.results / REPORT
-        if not page.is_file():
+        extract = config.results / EXTRACT
+        if not extract.is_file():
             parts.append(html.paragraph(f"No result yet: python -m flows pipeline {item.file}", "soft"))
             continue
-        parts.append(html.link("the report", page.relative_to(runs / "results").as_posix()))
-        for verdicts in claims.read(config.results).values():
-            parts += claims.part(verdicts)
+        parts.append(html.link("the report", f"{config.results.name}/{REPORT}"))
+        parts.append(extract.read_text(encoding="utf-8"))
     name = "paper-small.html" if fast else "paper.html"
     return build.write(runs / "results" / name, html.page("The paper, reproduced", parts))
 

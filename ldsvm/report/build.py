@@ -105,9 +105,11 @@ def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome:
 
 def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> html.Picture:
     (Z, y), result = _latent(config, problem, prepared, outcome), outcome.first
-    alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {len(np.unique(y))} classes."
+    L, K = Z.shape[1], len(np.unique(y))
+    alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {K} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
-    view = views.get(Z.shape[1], f"{Z.shape[1]} latent dimensions, seen in the plane that shows the classes apart.")
+    apart = ", and the plane that shows the classes apart" if K > 2 else ""
+    view = views.get(L, f"{L} latent dimensions: their first two principal components{apart}.")
     part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
     caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
     drawing = plotting.latent_space(Z, y, f"Latent space, {problem.name}")
@@ -178,6 +180,13 @@ def _result_parts(result: Result, which: str) -> list[str]:
     if result.notes:
         parts.append(html.paragraph(f"{result.method}{which}: {'; '.join(result.notes)}", "soft"))
     return parts
+
+
+def extract(config: Config, outcomes: list[Outcome], shown: Sequence[html.Picture]) -> str:
+    """Return what a page over several experiments shows of one problem. shown: the figures over all methods."""
+    verdicts = claims.part(claims.judged(config, [("", outcomes)]))
+    parts = [html.table(*tables.main(outcomes)), *verdicts, *_published(config, outcomes), html.figures(shown)]
+    return "\n".join(parts)
 
 
 def closing(config: Config, splits: Sequence[Prepared]) -> str:

@@ -19,17 +19,19 @@ from ldsvm.report.publish import Published
 def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[Prepared]) -> Published:
     """Write curves and tables of every problem, and the page. splits: of the last variant, for the page's end."""
     assert config.vary is not None
-    content, files, verdicts = [html.heading(config.title, 1)], {}, {}
+    content, extracts, files, verdicts = [], [], {}, {}
     for problem in config.problems:
         series = [
             (f"{config.vary.label} {value}", publish.collect(variant, problem))
             for value, variant in zip(config.vary.values, variants, strict=True)
         ]
         verdicts[problem.name] = claims.judged(config, series)
-        parts, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
-        content += parts
+        parts, folded, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
+        content += [*parts, *folded]
+        extracts += parts
     claims.save(config.results, verdicts)
-    content.append(build.closing(config, splits))
+    build.write(config.results / publish.EXTRACT, "\n".join(extracts))
+    content = [html.heading(config.title, 1), *content, build.closing(config, splits)]
     page = build.write(config.results / publish.REPORT, html.page(config.title, content))
     return Published(page, {name: {"": those} for name, those in files.items()})
 
@@ -40,7 +42,8 @@ def _problem(
     variants: Sequence[Config],
     series: claims.Series,
     verdicts: Sequence[claims.Claim],
-) -> tuple[list[str], list[Path]]:
+) -> tuple[list[str], list[str], list[Path]]:
+    """Return what a page shows of a problem, what it folds away, and the problem's files."""
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
     shown = [_picture(config, problem, [outcomes for _, outcomes in series]), *_projections(config, problem, variants)]
@@ -59,7 +62,7 @@ def _problem(
         if outcomes
     ]
     errors = html.table(header, rows, text=["method"])
-    return [html.heading(problem.name), html.figures(shown), errors, *claims.part(verdicts), *folded], files
+    return [html.heading(problem.name), html.figures(shown), errors, *claims.part(verdicts)], folded, files
 
 
 def _projections(config: Config, problem: ProblemConfig, variants: Sequence[Config]) -> list[html.Picture]:

@@ -18,6 +18,7 @@ from ldsvm.report import build, claims, html, tables
 from ldsvm.report.build import write
 
 REPORT, FACTS = "report.html", "prepared.json"
+EXTRACT = "extract.html"  # what a page over several experiments shows of one
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,17 @@ def collect(config: Config, problem: ProblemConfig) -> list[Outcome]:
 def publish(config: Config, splits: Sequence[Prepared]) -> Published:
     """Write tables and figures of every problem that has results, and the page."""
     found = {problem.name: collect(config, problem) for problem in config.problems}
-    parts, files = [], {}
+    opening = _opening(config, found)
+    parts, extracts, files = [], [], {}
     for problem in config.problems:
-        if found[problem.name]:
-            part, files[problem.name] = _problem(config, splits[0], problem, found[problem.name])
+        if outcomes := found[problem.name]:
+            shown = [build.overview(problem, outcomes), *build.projections(config, problem, splits[0], outcomes)]
+            extracts.append(build.extract(config, outcomes, shown))
+            part, files[problem.name] = _problem(config, splits[0], problem, outcomes, shown)
             parts.append(part)
-    verdicts = {name: claims.judged(config, [(name, outcomes)]) for name, outcomes in found.items()}
-    claims.save(config.results, verdicts)
-    content = [*_opening(config, found), *parts, build.closing(config, splits)]
+    claims.save(config.results, {name: claims.judged(config, [(name, those)]) for name, those in found.items()})
+    write(config.results / EXTRACT, "\n".join([*opening, *extracts]))
+    content = [html.heading(config.title, 1), *opening, *parts, build.closing(config, splits)]
     return Published(write(config.results / REPORT, html.page(config.title, content)), files)
 
 
@@ -73,11 +77,12 @@ def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> No
 
 
 def _problem(
-    config: Config, prepared: Prepared, problem: ProblemConfig, found: list[Outcome]
+    config: Config, prepared: Prepared, problem: ProblemConfig, found: list[Outcome], overall: list[html.Picture]
 ) -> tuple[str, dict[str, list[Path]]]:
+    """Return the page's part on one problem, and its files by method. overall: figures over all methods."""
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
-    shown = {"": [build.overview(problem, found), *build.projections(config, problem, prepared, found)]}
+    shown = {"": overall}
     shown |= {outcome.method: build.pictures(config, problem, prepared, outcome) for outcome in found}
     files = {name: [file for one in those for file in save(one, here)] for name, those in shown.items()}
     header, rows = tables.detail(found)
@@ -98,7 +103,7 @@ def _ours(found: list[Outcome]) -> str:
 
 
 def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
-    lines = [html.heading(config.title, 1)]
+    lines = []
     for name, outcomes in found.items():
         if outcomes:
             mean = f", mean of {config.split.repeats} splits" if config.split.repeats > 1 else ""

@@ -8,7 +8,7 @@ import yaml
 
 from ldsvm.experiment.results import slug
 from ldsvm.report import build, claims, html, tables
-from ldsvm.report.publish import REPORT, save
+from ldsvm.report.publish import EXTRACT, REPORT, save
 from ldsvm.studies.base import Page
 from ldsvm.studies.config import StudyConfig
 
@@ -16,13 +16,14 @@ from ldsvm.studies.config import StudyConfig
 def publish(config: StudyConfig, page: Page) -> list[Path]:
     """Write the page and all files; return them, the page first."""
     config.results.mkdir(parents=True, exist_ok=True)
-    parts = [html.heading(config.title, 1), html.paragraph(page.lede, "lede")]
+    parts = [html.paragraph(page.lede, "lede")]
     files, texts = [], []
     for picture in page.pictures:
         files += save(picture, config.results)
     parts += claims.part(page.claims)
     if page.pictures:
         parts.append(html.figures(page.pictures))
+    files.append(build.write(config.results / EXTRACT, "\n".join(parts)))
     for table in page.tables:
         parts += [html.heading(table.title), html.table(table.header, table.rows, text=table.text)]
         parts += [html.paragraph(table.note, "soft")] if table.note else []
@@ -34,6 +35,7 @@ def publish(config: StudyConfig, page: Page) -> list[Path]:
     parts.append(html.details("The whole configuration", html.code(yaml.safe_dump(settings, sort_keys=False))))
     files.append(build.write(config.results / "tables.md", note(config, page) + "\n\n" + "\n\n".join(texts) + "\n"))
     files.append(claims.save(config.results, {config.title: page.claims}))
+    parts.insert(0, html.heading(config.title, 1))
     return [build.write(config.results / REPORT, html.page(config.title, parts)), *files]
 
 

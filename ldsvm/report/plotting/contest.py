@@ -17,14 +17,28 @@ MOST_POINTS = 500  # as many as the paper shows; more only hide each other
 def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
     """Return a figure of the training set in the latent space, one colour for each class.
 
-    Z (N, L) is drawn as it is for L = 2 and over the class for L = 1. For more, the linear projection is drawn that
-    comes closest to putting class k on corner k of a regular polygon: collapsed classes form a ring, and what lies
-    between two corners or in the middle is what the classifier confuses. Of more than MOST_POINTS a random part is
-    drawn. Classes are also named at their medians, so that nothing depends on colour alone.
+    Z (N, L) is drawn as `plane` says; with more than two dimensions and classes its first two principal components,
+    which the paper shows, stand beside that. Of more than MOST_POINTS a random part is drawn. Classes are also named
+    at their medians, so that nothing depends on colour alone.
     """
-    points, x_label, y_label = plane(Z, y)
-    points, y = some(points, y)
-    figure, axes = figure_of(6.0, 5.2)
+    views = [plane(Z, y)]
+    if Z.shape[1] > 2 and len(np.unique(y)) > 2:
+        views.insert(0, _principal(Z))
+    figure, panels = figure_of(0.8 + 5.2 * len(views), 5.2, columns=len(views), shared=False)
+    for axes, (points, x_label, y_label) in zip(np.ravel(panels), views, strict=True):
+        _classes(axes, *some(points, y))
+        axes.set(xlabel=x_label, ylabel=y_label)
+        if Z.shape[1] == 1:
+            axes.set_yticks(range(len(np.unique(y))), [plain(label) for label in np.unique(y)])
+        else:
+            axes.set_aspect("equal", adjustable="datalim")  # distances mean the same in both directions
+    last = np.ravel(panels)[-1]
+    last.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.6)
+    figure.suptitle(plain(title), fontsize=11, color=INK)
+    return drawn(figure)
+
+
+def _classes(axes: Any, points: NDArray[Any], y: NDArray[Any]) -> None:
     classes = np.unique(y)
     for k, label in enumerate(classes):
         members = points[y == label]
@@ -37,13 +51,6 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
             fontweight="bold",
             bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": colour(k, len(classes)), "alpha": 0.85},
         )
-    axes.set(title=plain(title), xlabel=x_label, ylabel=y_label)
-    if Z.shape[1] == 1:
-        axes.set_yticks(range(len(classes)), [plain(label) for label in classes])
-    else:
-        axes.set_aspect("equal", adjustable="datalim")  # distances mean the same in both directions
-    axes.legend(title="class", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.6)
-    return drawn(figure)
 
 
 def some(points: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -55,7 +62,13 @@ def some(points: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[A
 
 
 def plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
-    """Return Z (N, L) as points of a plane (N, 2), see `latent_space`, and what its axes are."""
+    """Return Z (N, L) as points of a plane (N, 2), and what its axes are.
+
+    Two dimensions are left as they are, one is spread out over the class. Of more, the linear projection is taken that
+    comes closest to putting class k on corner k of a regular polygon: collapsed classes form a ring, and what lies
+    between two corners or in the middle is what the classifier confuses. Two classes have no polygon: there it is the
+    first two principal components.
+    """
     n_latent = Z.shape[1]
     if n_latent == 1:
         # Points of one class share a line; a fixed jitter keeps them apart.
@@ -63,14 +76,18 @@ def plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
         return np.column_stack([Z[:, 0], np.searchsorted(np.unique(y), y) + jitter]), "latent dimension 1", "class"
     if n_latent == 2:
         return Z, "latent dimension 1", "latent dimension 2"
-    centred = Z - Z.mean(axis=0)
     classes, k = np.unique(y, return_inverse=True)
     if len(classes) == 2:
-        axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    else:
-        angle = 2 * np.pi * k / len(classes)
-        axes = np.linalg.lstsq(centred, np.column_stack([np.cos(angle), np.sin(angle)]), rcond=None)[0]
-    return centred @ axes, f"first projection of {n_latent} latent dimensions", "second projection"
+        return _principal(Z)
+    centred, angle = Z - Z.mean(axis=0), 2 * np.pi * k / len(classes)
+    axes = np.linalg.lstsq(centred, np.column_stack([np.cos(angle), np.sin(angle)]), rcond=None)[0]
+    return centred @ axes, f"projection of {n_latent} dimensions that puts classes apart", "second axis of it"
+
+
+def _principal(Z: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
+    centred = Z - Z.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    return centred @ axes, f"first principal component of {Z.shape[1]} dimensions", "second principal component"
 
 
 def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> Drawing:
