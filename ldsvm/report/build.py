@@ -93,7 +93,7 @@ def projections(
         f"{most:,} training points as each method reduces them, with its test error. One dimension is spread out by "
         "class, of more than two the plane is shown that puts the classes apart."
     )
-    drawing = draw_projections(panels, f"Projections, {problem.name}{where}")
+    drawing = draw_projections(panels, f"{config.title}, {problem.name}{where}: projections")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
 
 

@@ -48,10 +48,12 @@ def _scatter(axes: Any, panel: Panel) -> tuple[NDArray[Any], NDArray[Any]]:
     order = np.random.default_rng(0).permutation(len(y))  # so that no class hides another
     inks = np.array([colour(k, len(classes)) for k in range(len(classes))], dtype=object)
     axes.scatter(*points[order].T, s=7, c=list(inks[np.searchsorted(classes, y[order])]), alpha=0.7, linewidths=0)
-    for k, set_limits in enumerate((axes.set_xlim, axes.set_ylim)):
-        low, high = np.percentile(points[:, k], [TRIM, 100 - TRIM])
-        edge = 0.06 * (high - low) or 1.0
-        set_limits(low - edge, high + edge)
+    low, high = np.percentile(points, [TRIM, 100 - TRIM], axis=0)
+    half = 0.56 * (high - low)
+    if panel.Z.shape[1] > 1:
+        half[:] = half.max()  # distances mean the same in both directions
+    middle, half = (low + high) / 2, np.where(half > 0, half, 1.0)
+    axes.set(xlim=(middle[0] - half[0], middle[0] + half[0]), ylim=(middle[1] - half[1], middle[1] + half[1]))
     axes.set_title(plain(panel.title), fontsize=9)
     axes.set(xticks=[], yticks=[])
     axes.set_xlabel(x_label, fontsize=8)
