@@ -17,6 +17,7 @@ from ldsvm.report import build, html
 from ldsvm.report.publish import EXTRACT, REPORT
 
 LIST = ROOT / "conf" / "paper.yaml"
+SMALL = "Fewer samples, sizes and seeds than the paper has: what holds at its sizes need not hold at these."
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def run(found: list[Item], fast: bool, more: list[str]) -> int:
 def overview(found: list[Item], fast: bool, more: list[str]) -> Path:
     """Write a page with claims, comparisons and main figures of all, and links to their reports, and return it."""
     parts = [html.heading("The paper, reproduced" + (" in small" if fast else ""), 1)]
+    parts += [html.paragraph(SMALL, "lede")] if fast else []
     for item in found:
         config = environment.anything(item.file, item.overrides(fast, more))
         runs = config.paths.runs

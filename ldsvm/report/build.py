@@ -60,12 +60,17 @@ def pictures(config: Config, problem: ProblemConfig, prepared: Prepared, outcome
     return found
 
 
-def overview(problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
+def named(config: Config, problem: ProblemConfig) -> str:
+    """Return what the figures of a problem are called."""
+    return config.title if len(config.problems) == 1 else f"{config.title}, {problem.name}"
+
+
+def overview(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> html.Picture:
     """Return the figure that compares all methods."""
     judged = [o for o in outcomes if o.judged]
     ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
-    drawing = plotting.overview(judged, f"Every method, {problem.name}", ours)
+    drawing = plotting.overview(judged, named(config, problem), ours)
     caption = "The smallest error on top; left is better. Methods without basis functions have no point in the middle."
     return html.Picture(
         "overview", drawing, f"Test error, basis functions, prediction time: {words}.", caption, wide=True
@@ -93,7 +98,7 @@ def projections(
         f"{most:,} training points as each method reduces them, with its test error. One dimension is spread out by "
         "class, of more than two the plane is shown that puts the classes apart."
     )
-    drawing = draw_projections(panels, f"{config.title}, {problem.name}{where}: projections")
+    drawing = draw_projections(panels, f"{named(config, problem)}{where}")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
 
 
@@ -112,7 +117,7 @@ def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, 
     view = views.get(L, f"{L} latent dimensions: their first two principal components{apart}.")
     part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
     caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
-    drawing = plotting.latent_space(Z, y, f"Latent space, {problem.name}")
+    drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}")
     return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 
 
@@ -164,8 +169,18 @@ def _published(config: Config, outcomes: list[Outcome]) -> list[str]:
     if not config.published:
         return []
     note = "Figures of others, on splits, samples and machines of their own; basis functions summed over SVMs."
-    table = html.table(*tables.published(config, outcomes), text=["source"])
-    return [html.heading("Beside published figures", 3), html.paragraph(note), table]
+    table = html.table(*tables.published(config, outcomes))
+    parts = [html.paragraph(note), table, html.paragraph(f"Published: {_sources(config)}.", "soft")]
+    return [html.heading("Beside published figures", 3), *parts]
+
+
+def _sources(config: Config) -> str:
+    """Return where published figures are from, with the methods' names but for the source of most."""
+    named: dict[str, list[str]] = {}
+    for figure in config.published:
+        named.setdefault(figure.source, []).append(figure.method)
+    first, *others = sorted(named, key=lambda source: -len(named[source]))
+    return "; ".join([first, *(f"{', '.join(named[source])}: {source}" for source in others)])
 
 
 def _result_parts(result: Result, which: str) -> list[str]:

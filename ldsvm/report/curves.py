@@ -27,8 +27,8 @@ def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[
         ]
         verdicts[problem.name] = claims.judged(config, series)
         parts, folded, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
-        content += [*parts, *folded]
-        extracts += parts
+        extracts += [html.heading(problem.name, 3), *parts] if len(config.problems) > 1 else parts
+        content += [html.heading(problem.name), *parts, *folded]
     claims.save(config.results, verdicts)
     build.write(config.results / publish.EXTRACT, "\n".join(extracts))
     content = [html.heading(config.title, 1), *content, build.closing(config, splits)]
@@ -62,7 +62,7 @@ def _problem(
         if outcomes
     ]
     errors = html.table(header, rows, text=["method"])
-    return [html.heading(problem.name), html.figures(shown), errors, *claims.part(verdicts)], folded, files
+    return [html.figures(shown), errors, *claims.part(verdicts)], folded, files
 
 
 def _projections(config: Config, problem: ProblemConfig, variants: Sequence[Config]) -> list[html.Picture]:
@@ -105,7 +105,7 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
     found = [_by_name(outcomes) for outcomes in series]
     lines = [_line(config, name, [those.get(name) for those in found]) for name in config.methods]
     several = max((len(o.results) for those in found for o in those.values()), default=1)
-    title, vary = f"{config.title}, {problem.name}", config.vary
+    title, vary = build.named(config, problem), config.vary
     drawing = curves(vary.values, lines, title, vary.label, log=vary.log, several=several > 1)
     alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
     caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; ours in blue."

@@ -56,7 +56,10 @@ def publish(config: Config, splits: Sequence[Prepared]) -> Published:
     parts, extracts, files = [], [], {}
     for problem in config.problems:
         if outcomes := found[problem.name]:
-            shown = [build.overview(problem, outcomes), *build.projections(config, problem, splits[0], outcomes)]
+            shown = [
+                build.overview(config, problem, outcomes),
+                *build.projections(config, problem, splits[0], outcomes),
+            ]
             extracts.append(build.extract(config, outcomes, shown))
             part, files[problem.name] = _problem(config, splits[0], problem, outcomes, shown)
             parts.append(part)

@@ -89,7 +89,7 @@ def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], R
     measured = {o.method: o for o in outcomes if o.judged}
     steps = any(figure.iterations for figure in config.published)
     header = ["method", "published error %", "here", "difference", "published basis functions", "here"]
-    header += [*(["published iterations", "here"] if steps else []), "source"]
+    header += ["published iterations", "here"] if steps else []
     rows = []
     for figure in config.published:
         here = measured.get(figure.method)
@@ -97,7 +97,7 @@ def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], R
         ours = ["–", "–"] if here is None else [f"{100 * here.error:.2f}", f"{100 * here.error - figure.error:+.2f}"]
         size = _count(here.n_basis_sum) if here is not None else "–"
         taken = [_count(figure.iterations), "–" if here is None else _count(here.iterations)] if steps else []
-        rows.append([figure.method, error, *ours, _count(figure.n_basis), size, *taken, figure.source])
+        rows.append([figure.method, error, *ours, _count(figure.n_basis), size, *taken])
     return header, rows
 
 

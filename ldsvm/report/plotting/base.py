@@ -10,6 +10,7 @@ import numpy as np
 
 # Okabe & Ito (2008): eight colours that people with any kind of colour vision tell apart.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+FAR = 100.0  # ratio of the ends of a logarithmic axis beyond which powers of ten are labels enough
 INK, GRID = "#333333", "#E3E3E3"
 
 
@@ -27,7 +28,7 @@ def plain_log(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     steps = (1.0, 2.0, 5.0) if high > 5 * low else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > FAR * low else steps))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -81,13 +81,13 @@ def plane(Z: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
         return _principal(Z)
     centred, angle = Z - Z.mean(axis=0), 2 * np.pi * k / len(classes)
     axes = np.linalg.lstsq(centred, np.column_stack([np.cos(angle), np.sin(angle)]), rcond=None)[0]
-    return centred @ axes, f"projection of {n_latent} dimensions that puts classes apart", "second axis of it"
+    return centred @ axes, f"a plane of {n_latent} dimensions", "its other axis"
 
 
 def _principal(Z: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
     centred = Z - Z.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    return centred @ axes, f"first principal component of {Z.shape[1]} dimensions", "second principal component"
+    return centred @ axes, f"1st component of {Z.shape[1]} dimensions", "2nd principal component"
 
 
 def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None = None) -> Drawing:
