@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +19,13 @@ from ldsvm.experiment.load import ConfigError
 from ldsvm.report import build, html
 from ldsvm.report.publish import EXTRACT, REPORT
 
+FAILED = "The last run did not finish all of its work; what is shown may be of an earlier one."
 LIST = ROOT / "conf" / "paper.yaml"
 SMALL = "Fewer samples, sizes and seeds than the paper has: what holds at its sizes need not hold at these."
+
+
+class Terminated(KeyboardInterrupt):
+    """We were told to end by SIGTERM."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,10 @@ class Item:
     fast: list[str] = field(default_factory=list)
     fast_minutes: float = 1.0
 
+    def command(self, fast: bool, more: list[str]) -> list[str]:
+        """Return what runs it."""
+        return [sys.executable, "-m", "flows", "pipeline", self.file, *self.overrides(fast, more)]
+
     def overrides(self, fast: bool, more: list[str]) -> list[str]:
         """Return the "key=value" lines of a run."""
         return [*(self.fast if fast else []), *more]
@@ -39,30 +51,49 @@ def items() -> list[Item]:
     return [Item(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
 
 
-def run(found: list[Item], fast: bool, more: list[str]) -> int:
-    """Run all, each in a process of its own, but for what an earlier run has finished; return how many fail."""
-    failed = 0
+def run(found: list[Item], fast: bool, more: list[str]) -> list[Item]:
+    """Run all, each in a process of its own, but for what an earlier run has finished; return those that failed."""
+    failed = []
     for i, item in enumerate(found):
         print(f"[{i + 1}/{len(found)}] {item.file}", flush=True)
-        command = [sys.executable, "-m", "flows", "pipeline", item.file, *item.overrides(fast, more)]
-        failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
+        if _ended(subprocess.Popen(item.command(fast, more), cwd=ROOT)) != 0:
+            failed.append(item)
     return failed
 
 
-def overview(found: list[Item], fast: bool, more: list[str]) -> Path:
-    """Write a page with claims, comparisons and main figures of all, and links to their reports, and return it."""
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process and return its exit status; when we are to stop, it stops first, in its own way."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Terminated):
+            process.terminate()  # Ctrl-C has reached it already, and twice would be too much; a signal to us has not
+        process.wait()
+        raise
+
+
+def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[Item] = ()) -> Path:
+    """Write a page with claims, comparisons and main figures of all, and links to their reports, and return it.
+
+    failed: those whose last run did not do all of its work.
+    """
     parts = [html.heading("The paper, reproduced" + (" in small" if fast else ""), 1)]
     parts += [html.paragraph(SMALL, "lede")] if fast else []
     for item in found:
         config = environment.anything(item.file, item.overrides(fast, more))
         runs = config.paths.runs
         parts.append(html.heading(config.title))
+        if item in failed:
+            parts.append(html.paragraph(FAILED, "lede"))
         extract = config.results / EXTRACT
         if not extract.is_file():
-            parts.append(html.paragraph(f"No result yet: python -m flows pipeline {item.file}", "soft"))
+            command = shlex.join(["python", *item.command(fast, more)[1:]])
+            parts.append(html.paragraph(f"No result yet: {command}", "soft"))
             continue
-        parts.append(html.link("the report", f"{config.results.name}/{REPORT}"))
-        parts.append(extract.read_text(encoding="utf-8"))
+        made = time.strftime("%Y-%m-%d %H:%M", time.localtime(extract.stat().st_mtime))
+        parts.append(html.link(f"the report, of {made}", f"{config.results.name}/{REPORT}"))
+        parts.append(extract.read_text(encoding="utf-8", errors="replace"))
+    (runs / "results").mkdir(parents=True, exist_ok=True)
     name = "paper-small.html" if fast else "paper.html"
     return build.write(runs / "results" / name, html.page("The paper, reproduced", parts))
 
@@ -83,14 +114,21 @@ def main() -> int:
     print(f"{whole:6g} min in all on two cores, if all is new")
     try:
         for item in found:  # a mistake shows before the first hour
-            environment.anything(item.file, item.overrides(asked.fast, asked.overrides))
+            config = environment.anything(item.file, item.overrides(asked.fast, asked.overrides))
+            environment.writable(config.paths.runs)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, _terminated)
     begun = time.monotonic()
     failed = run(found, asked.fast, asked.overrides)
-    print(f"{(time.monotonic() - begun) / 60:.0f} min; all claims: {overview(found, asked.fast, asked.overrides)}")
-    return int(failed > 0)
+    page = overview(found, asked.fast, asked.overrides, failed)
+    print(f"{(time.monotonic() - begun) / 60:.0f} min; all claims: {page}")
+    return int(bool(failed))
+
+
+def _terminated(*_: object) -> None:
+    raise Terminated
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ class PublishedConfig(Frozen):
     error: float = Field(ge=0, le=100)
     std: float | None = None
     n_basis: int | None = None
-    iterations: int | None = None
+    iterations: int | None = Field(default=None, ge=1)
     source: str
 
 
@@ -159,7 +159,7 @@ class VaryConfig(Frozen):
             raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
         if len(set(map(repr, self.values))) < len(self.values):
             raise ValueError("allowed: values that differ")
-        if self.show is not None and self.show not in self.values:
+        if self.show is not None and (type(self.show), self.show) not in [(type(v), v) for v in self.values]:
             raise ValueError(f"allowed: in show, one of the values {', '.join(map(str, self.values))}")
         return self
 
@@ -219,8 +219,8 @@ class LimitsConfig(Frozen):
 class MethodConfig(Frozen):
     """One method: the estimator's registry name, its fixed parameters, and the values to try.
 
-    labels: "original" lets it learn, and choose by, the labels as they are, where the problem has a coarser reading of
-    them; only its answers are read as the problem wants. None: it learns the problem's.
+    labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
+    answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
     search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
     strategy: None fits every point of the grid.
     """
@@ -293,6 +293,12 @@ class Config(Frozen):
     @classmethod
     def _steps(cls, value: Any) -> tuple[Step, ...]:
         return parse(value)
+
+    @model_validator(mode="after")
+    def _one_kind_of_page(self) -> Config:
+        if self.vary is not None and self.published:
+            raise ValueError("allowed: published figures without vary, whose page has no place for them")
+        return self
 
     @model_validator(mode="after")
     def _seeds_exist(self) -> Config:

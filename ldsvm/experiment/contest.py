@@ -12,6 +12,7 @@ import numpy as np
 
 from ldsvm.baselines import Method, lookup
 from ldsvm.datasets import relabel
+from ldsvm.experiment.coarser import Coarser
 from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.judge import Score, judge
@@ -143,7 +144,7 @@ def _search(
         n_jobs=config.trial_jobs,
         on_trials=on_trials,
         journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
-        place=f"{match.prepared.digest} {method.labels or match.labels}",
+        place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
         rows=match.prepared.sizes["train"],
     )
     if executor is not None:
@@ -171,19 +172,19 @@ def warm(_: Tell) -> None:
 
 def fit_job(job: Job, prepared: Prepared, labels: str, tell: Tell | None = None) -> list[Trial]:
     """Fit every point of a job; for another process."""
-    return run_job(job, training_data(prepared, job.method.labels or labels), tell)
+    return run_job(job, training_data(prepared, labels, job.method.labels), tell)
 
 
 def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
     """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
-    data = training_data(prepared, job.method.labels or labels)
+    data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
     model, method, read = fit.model, lookup(job.method.estimator), partial(relabel, how=labels)
     X_test, y_test = prepared.arrays("test", labels)
     score = judge(model, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs, read=read)
     return Judged(
         score=score,
-        valid_error=float(np.mean(read(model.predict(data.X_valid)) != read(data.y_valid))),
+        valid_error=data.valid_error(model),
         train_s=fit.seconds,
         peak_mib=fit.peak_mib,
         notes=fit.notes,
@@ -191,24 +192,33 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
         stop_reason=reason(model),
         best_iter=getattr(model, "best_iter_", None),
         **(_ours(model) if method.iterative else {}),
+        model=_kept(model, labels, job.method) if method.iterative else None,
         latent=_latent(model, method, data),
     )
 
 
 def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
     """Return the seconds of the fit of a job's single point, whose n_jobs is 1; for the runner's process."""
-    return fit_point(job, job.points[0], training_data(prepared, job.method.labels or labels)).seconds
+    return fit_point(job, job.points[0], training_data(prepared, labels, job.method.labels)).seconds
 
 
-def training_data(prepared: Prepared, labels: str) -> Data:
-    """Return the training and validation arrays of one problem. The test set is not among them on purpose."""
-    train, validation = (prepared.arrays(part, labels) for part in ("train", "validation"))
-    return Data(*train, *validation, n_test=prepared.sizes["test"])
+def training_data(prepared: Prepared, labels: str, learnt: str | None = None) -> Data:
+    """Return the training and validation arrays of one problem. The test set is not among them on purpose.
+
+    labels: in which errors are counted. learnt: those of the arrays, None for the same.
+    """
+    train, validation = (prepared.arrays(part, learnt or labels) for part in ("train", "validation"))
+    return Data(*train, *validation, n_test=prepared.sizes["test"], reading=labels)
 
 
 def _ours(model: Any) -> dict[str, Any]:
     kind = model.map if isinstance(model.map, str) else None
-    return {"map": kind, "n_latent": int(model.coef_.shape[-1]), "model": model}
+    return {"map": kind, "n_latent": int(model.coef_.shape[-1])}
+
+
+def _kept(model: Any, labels: str, method: MethodConfig) -> Any:
+    """Return the model as it answers the problem."""
+    return Coarser(model, labels) if method.labels else model
 
 
 def _latent(model: Any, method: Method, data: Data) -> Any:

@@ -64,7 +64,6 @@ def key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
         split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs,
-        config.trial_jobs,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 

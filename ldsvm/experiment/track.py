@@ -50,6 +50,8 @@ def track_method(
                 _track_result(tracker, run, result, f"split {result.split} · " if len(places) > 1 else "")
         again = " (again)" if all(earlier) else ""
         _track_outcome(run, outcome, problem.name if len(config.problems) > 1 else None, again)
+        if learnt := config.methods[outcome.method].labels:
+            run.log({"labels": learnt}, {})
         if all(earlier):
             run.tag("ldsvm.found_again", str(earlier[0]))
             run.describe(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ldsvm.baselines import lookup, memory
+from ldsvm.datasets import relabel
 from ldsvm.experiment import memory_limit
 from ldsvm.experiment.config import MethodConfig
 
@@ -26,6 +27,7 @@ class Data:
     """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops.
 
     n_test: how many rows the judge will predict, for the estimate of memory; the rows themselves are not here.
+    reading: how the labels, and answers, are read where errors are counted, see `ldsvm.datasets.relabel`.
     """
 
     X: Arrays
@@ -33,6 +35,12 @@ class Data:
     X_valid: Arrays
     y_valid: Arrays
     n_test: int = 0
+    reading: str = "original"
+
+    def valid_error(self, model: Any) -> float:
+        """Return the share of the validation set that a fitted model gets wrong."""
+        answers, labels = (relabel(y, self.reading) for y in (model.predict(self.X_valid), self.y_valid))
+        return float(np.mean(answers != labels))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -200,7 +208,7 @@ def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
     return Trial(
         params=dict(job.points[i]),
         order=job.orders[i],
-        valid_error=float(np.mean(fit.model.predict(data.X_valid) != data.y_valid)),
+        valid_error=data.valid_error(fit.model),
         n_basis=lookup(job.method.estimator).count(fit.model),
         train_s=fit.seconds,
         stop_reason=reason(fit.model),

@@ -91,12 +91,14 @@ def projections(
     shown = [o for o in outcomes if o.judged and (o.folder / LATENT).is_file()]
     if len(shown) < 2 or all(o.first.n_latent is not None for o in shown):
         return []
-    panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o)) for o in shown]
+    y = named_labels(prepared.arrays("train", problem.labels)[1], problem.labels)
+    panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o), y) for o in shown]
     alt = f"The training set as it is reduced by {', '.join(o.method for o in shown)}."
     most = min(len(panels[0].Z), plotting.MOST_POINTS)
     caption = (
         f"{most:,} training points as each method reduces them, with its test error. One dimension is spread out by "
-        "class, of more than two the plane is shown that puts the classes apart."
+        "class, of more than two the plane is shown that puts the classes apart; those that a method learnt are named "
+        "in its panel where they are finer."
     )
     drawing = draw_projections(panels, f"{named(config, problem)}{where}")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
@@ -105,7 +107,12 @@ def projections(
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
     """Return the training set as a method sees it (N, L), and the labels that it learnt (N,)."""
     labels = config.methods[outcome.method].labels or problem.labels
-    return np.load(outcome.folder / LATENT), prepared.arrays("train", labels)[1]
+    return np.load(outcome.folder / LATENT), named_labels(prepared.arrays("train", labels)[1], labels)
+
+
+def named_labels(y: Any, labels: str) -> Any:
+    """Return labels (N,) as figures call them."""
+    return np.where(y == 0, "even", "odd") if labels == "parity" else y
 
 
 def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> html.Picture:
@@ -146,7 +153,8 @@ def problem_part(
     parts = [
         html.heading(problem.name),
         html.paragraph(
-            f"Labels: {LABELS[problem.labels]}. Error and prediction time are of the test set; ours is marked."
+            f"Labels: {LABELS[problem.labels]}. {_finer(config, problem, outcomes)}"
+            "Error and prediction time are of the test set; ours is marked."
             f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
         ),
         html.table(*tables.main(outcomes), strong=ours),
@@ -163,6 +171,15 @@ def problem_part(
         for result in outcome.results:
             parts += _result_parts(result, f", split {result.split}" if len(outcome.results) > 1 else "")
     return "\n".join(parts)
+
+
+def _finer(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> str:
+    """Return a sentence about methods that learn other labels than the problem's."""
+    names = [o.method for o in outcomes if config.methods[o.method].labels not in (None, problem.labels)]
+    if not names:
+        return ""
+    text = "the labels as in the data, and only its answers are read so; errors in its training's course are of those"
+    return f"{' and '.join(names)} learnt {text}. "
 
 
 def _published(config: Config, outcomes: list[Outcome]) -> list[str]:

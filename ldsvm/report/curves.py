@@ -62,7 +62,13 @@ def _problem(
         if outcomes
     ]
     errors = html.table(header, rows, text=["method"])
-    return [html.figures(shown), errors, *claims.part(verdicts)], folded, files
+    reasons = [
+        html.paragraph(f"{place}, {outcome.method}: {outcome.failure}", "soft")
+        for place, outcomes in series
+        for outcome in outcomes
+        if outcome.failure
+    ]
+    return [html.figures(shown), errors, *reasons, *claims.part(verdicts)], folded, files
 
 
 def _projections(config: Config, problem: ProblemConfig, variants: Sequence[Config]) -> list[html.Picture]:

@@ -17,6 +17,7 @@ from ldsvm.experiment.load import load_config
 from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
+from ldsvm.experiment.storing import dumps, loads
 from ldsvm.experiment.trial import Job, Trial
 from ldsvm.experiment.worker import Here, Runner, Worker
 
@@ -74,12 +75,15 @@ def test_a_method_may_learn_finer_labels_and_is_judged_by_the_problems(config: C
     as_digits, other = compete(config, data, config.problems[0], "ours", Here(), lambda *_: None, lambda row: None)
     assert judged is not None and other is not None and result.score is not None and as_digits.score is not None
     X, y = data.arrays("test", "original")
-    assert np.array_equal(judged.model.predict(X), other.model.predict(X))  # the same model, and the same choice of it
-    assert [t.valid_error for t in result.trials] == [t.valid_error for t in as_digits.trials]
-    assert result.score.error == np.mean(judged.model.predict(X) % 2 != y % 2) < as_digits.score.error
+    assert np.array_equal(judged.model.predict(X), other.model.predict(X) % 2)  # the same fit, kept as it answers here
+    assert np.array_equal(judged.model.transform(X), other.model.transform(X))
+    assert max(t.valid_error or 1 for t in result.trials) < min(t.valid_error or 0 for t in as_digits.trials)
+    assert result.score.error == np.mean(judged.model.predict(X) != y % 2) < as_digits.score.error
     assert (result.score.classes, len(result.score.confusion)) == ([0, 1], 2)
     X, y = data.arrays("validation", "original")
-    assert result.valid_error == np.mean(judged.model.predict(X) % 2 != y % 2)
+    assert result.valid_error == np.mean(judged.model.predict(X) != y % 2)
+    kept = loads(dumps(judged.model))
+    assert np.array_equal(kept.predict(X), judged.model.predict(X)) and kept.classes_.tolist() == [0, 1]
     one_shot = outcome(changed, data, "kernels", Here())
     assert one_shot.score is not None and one_shot.score.classes == [0, 1]
 

@@ -255,10 +255,10 @@ def test_time_counts_from_when_a_job_runs_and_for_each_of_its_points(
 def test_a_caller_that_stops_early_leaves_nothing_running(cluster: Cluster, tmp_path: Path) -> None:
     results = cluster.map(partial(hangs, folder=tmp_path), [job(0), job(1)])
     assert next(results) == done(job(0))
-    assert until(lambda: (tmp_path / "pid").exists(), 20)
+    assert until(lambda: (tmp_path / "pid").exists(), 60)
     results.close()  # type: ignore[attr-defined]
     pid = (tmp_path / "pid").read_text()
-    assert until(lambda: not Path("/proc", pid).exists(), 20)
+    assert until(lambda: not Path("/proc", pid).exists(), 60)
     assert list(cluster.map(done, [job(2)])) == [done(job(2))]
 
 

@@ -136,11 +136,11 @@ def test_a_method_over_its_time_is_a_row_with_that_reason_and_the_next_one_runs(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     widths = [0.1 + i / 10000 for i in range(2000)]
-    slow = ["methods.ours.params={max_iter: 100}", f"methods.ours.search.gamma={widths}", "limits.task_s=6"]
+    slow = ["methods.ours.params={max_iter: 100}", f"methods.ours.search.gamma={widths}", "limits.task_s=20"]
     states = dict(run(*slow))
     assert (states["odd or even: ours"], states["odd or even: NN"]) == ("TimedOut", "Completed")
     page = (config(tmp_path, *slow).results / "report.html").read_text("utf-8")
-    assert "ours: stopped: time limit of 6 s for all of it" in page
+    assert "ours: stopped: time limit of 20 s for all of it" in page
     assert statuses(tmp_path) == {"FINISHED"}
     journal = config(tmp_path).journal
     assert journal is not None and len(journal.read_bytes().splitlines()) >= 2  # what was finished is kept

@@ -156,11 +156,13 @@ def test_figures_bear_missing_values_and_failed_methods() -> None:
 @pytest.mark.parametrize("count", [2, 4, 7])
 def test_projections_have_a_panel_for_each_method_the_same_each_time(count: int) -> None:
     rng, y = np.random.default_rng(0), np.arange(60) % 3
-    panels = [Panel(f"m{i}: $", rng.normal(size=(60, 1 + i % 4)), y if i < 6 else y % 2) for i in range(count)]
+    finer = np.arange(60) % 9  # the seventh method has learnt labels of its own
+    panels = [Panel(f"m{i}: $", rng.normal(size=(60, 1 + i % 4)), y if i < 6 else finer, y) for i in range(count)]
     first = projections(panels, "t")
     assert first == projections(panels, "t")
     assert all(f">m{i}: $<".encode() in first.svg for i in range(count))
-    assert first.svg.count(b">1</text>") == (2 if count == 7 else 1)  # the legend, and where classes are others
+    assert first.svg.count(b">1</text>") == (2 if count == 7 else 1)  # the legend, and that panel
+    assert first.svg.count(b">8</text>") == (1 if count == 7 else 0)
 
 
 def test_figures_leave_no_global_state() -> None:

@@ -42,6 +42,13 @@ def colour(k: int, n: int) -> Any:
     return mpl.colormaps["tab10"](k % 10) if n <= 10 else mpl.colormaps["tab20"](k % 20)
 
 
+def to_rgb(name: Any) -> tuple[float, float, float]:
+    """Return a colour as three numbers."""
+    from matplotlib.colors import to_rgb as numbers
+
+    return numbers(name)
+
+
 def figure_of(width: float, height: float, rows: int = 1, columns: int = 1, *, shared: bool = True) -> tuple[Any, Any]:
     """Return an empty figure, in inches, and its axes. shared: whether rows share x, and columns y."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

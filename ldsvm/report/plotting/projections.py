@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.report.plotting.base import INK, Drawing, colour, drawn, figure_of, plain
+from ldsvm.report.plotting.base import INK, Drawing, colour, drawn, figure_of, plain, to_rgb
 from ldsvm.report.plotting.contest import plane, some
 
 COLUMNS = 4
@@ -18,10 +18,11 @@ TRIM = 0.5  # per cent of the points at each end of an axis that may lie outside
 
 @dataclass(frozen=True)
 class Panel:
-    """Latent coordinates Z (N, L) of rows with labels y (N,), and what stands above them."""
+    """Latent coordinates Z (N, L) with the labels (N,) that were learnt and those that give the colours."""
 
     title: str
     Z: NDArray[Any]
+    learnt: NDArray[Any]
     y: NDArray[Any]
 
 
@@ -31,9 +32,7 @@ def projections(panels: Sequence[Panel], title: str) -> Drawing:
     rows = -(-len(panels) // columns)
     figure, axes = figure_of(2.45 * columns, 0.6 + 2.5 * rows, rows=rows, columns=columns, shared=False)
     for axis, panel in zip(np.ravel(axes), panels, strict=False):
-        points, y = _scatter(axis, panel)
-        if not np.array_equal(np.unique(panel.y), np.unique(panels[0].y)):
-            _name_classes(axis, points, y)
+        _scatter(axis, panel)
     for axis in np.ravel(axes)[len(panels) :]:
         axis.set_visible(False)
     _legend(figure, panels)
@@ -41,14 +40,18 @@ def projections(panels: Sequence[Panel], title: str) -> Drawing:
     return drawn(figure)
 
 
-def _scatter(axes: Any, panel: Panel) -> tuple[NDArray[Any], NDArray[Any]]:
-    points, x_label, y_label = plane(panel.Z, panel.y)
-    points, y = some(points, panel.y)
-    classes = np.unique(panel.y)
-    order = np.random.default_rng(0).permutation(len(y))  # so that no class hides another
-    inks = np.array([colour(k, len(classes)) for k in range(len(classes))], dtype=object)
-    axes.scatter(*points[order].T, s=7, c=list(inks[np.searchsorted(classes, y[order])]), alpha=0.7, linewidths=0)
-    low, high = np.percentile(points, [TRIM, 100 - TRIM], axis=0)
+def _scatter(axes: Any, panel: Panel) -> None:
+    points, x_label, y_label = plane(panel.Z, panel.learnt)
+    classes, code = np.unique(panel.y, return_inverse=True)
+    inks = np.array([to_rgb(colour(k, len(classes))) for k in range(len(classes))])
+    drawn_points, drawn_code = some(points, code)
+    order = np.random.default_rng(0).permutation(len(drawn_code))  # so that no class hides another
+    axes.scatter(*drawn_points[order].T, s=7, c=inks[drawn_code[order]], alpha=0.7, linewidths=0)
+    if not np.array_equal(panel.learnt, panel.y):
+        for label in np.unique(panel.learnt):
+            middle = np.median(points[panel.learnt == label], axis=0)
+            axes.annotate(plain(label), middle, ha="center", va="center", fontsize=8, fontweight="bold")
+    low, high = np.percentile(drawn_points, [TRIM, 100 - TRIM], axis=0)
     half = 0.56 * (high - low)
     if panel.Z.shape[1] > 1:
         half[:] = half.max()  # distances mean the same in both directions
@@ -58,17 +61,9 @@ def _scatter(axes: Any, panel: Panel) -> tuple[NDArray[Any], NDArray[Any]]:
     axes.set(xticks=[], yticks=[])
     axes.set_xlabel(x_label, fontsize=8)
     axes.set_ylabel(y_label, fontsize=8)
-    return points, y
-
-
-def _name_classes(axes: Any, points: NDArray[Any], y: NDArray[Any]) -> None:
-    for label in np.unique(y):
-        middle = np.median(points[y == label], axis=0)
-        axes.annotate(plain(label), middle, ha="center", va="center", fontsize=8, fontweight="bold")
 
 
 def _legend(figure: Any, panels: Sequence[Panel]) -> None:
-    """Name the colours of the first panel; those with other classes, learnt from finer labels, have names inside."""
     from matplotlib.lines import Line2D
 
     classes = np.unique(panels[0].y)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.report.plotting.base import INK, Drawing, colour, drawn, figure_of
+from ldsvm.report.plotting.base import INK, Drawing, colour, drawn, figure_of, to_rgb
 
 LINE, PALE = 0.9, "#BBBBBB"  # width of a boundary, colour of frames
 
@@ -51,13 +51,6 @@ def samples(axes: Any, points: NDArray[Any], y: NDArray[Any], size: float = 2.0)
     n_classes = int(y.max()) + 1
     colours = np.array([to_rgb(colour(k, n_classes)) for k in range(n_classes)])
     axes.scatter(*points[order].T, s=size, c=colours[y[order]], linewidths=0, rasterized=True)
-
-
-def to_rgb(name: Any) -> tuple[float, float, float]:
-    """Return a colour as three numbers."""
-    from matplotlib.colors import to_rgb as numbers
-
-    return numbers(name)
 
 
 def boundary(axes: Any, values: NDArray[Any], edge: float) -> None:
