@@ -24,7 +24,7 @@ from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import STARTS, starting_coordinates
 from ldsvm.mac.state import Info, Options, Reason, Solution, Start
 from ldsvm.mac.z_step import solver_by_name
-from ldsvm.maps import RBF, Family, Linear, Regressor
+from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.training_set import training_set
@@ -48,18 +48,22 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         more dimensions no longer widen the margin (section "The role of dimension reduction"): they stay empty, as
         the second one of two classes does. Fewer trade accuracy for a picture: for many classes in two dimensions
         take ``multi_class="ovo"`` and stop early.
-    map : {"rbf", "linear"} or a scikit-learn regressor, default="rbf"
-        F. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must predict L outputs
-        (wrap one that predicts a single output in sklearn.multioutput.MultiOutputRegressor).
+    map : {"rbf", "adaptive_rbf", "linear"} or a scikit-learn regressor, default="rbf"
+        F. "adaptive_rbf" learns the centres and a width for each of them in every F-step, so that fewer are needed;
+        search ``alpha`` with it. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must
+        predict L outputs (wrap one that predicts a single output in sklearn.multioutput.MultiOutputRegressor).
     n_basis : int or None, default=300
-        M, the basis functions of ``map="rbf"``: the cost of a prediction is O(M D). None takes every distinct
-        training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
+        M, the basis functions of ``map="rbf"`` and "adaptive_rbf": the cost of a prediction is O(M D). None takes every
+        distinct training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
         Reduced to the number of distinct training rows, with a warning unless it is the default.
     centers : {"kmeans", "random"}, default="kmeans"
-        Where the centres come from: k-means on X, or distinct training rows drawn at random.
+        Where the centres come from, or start: k-means on X, or distinct training rows drawn at random.
     gamma : float or "scale", default="scale"
         Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
-        1 / (D Var(X)), as in scikit-learn's SVC.
+        1 / (D Var(X)), as in scikit-learn's SVC. The learned widths start there.
+    center_steps : int, default=10000
+        Gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step; later
+        ones take a fifth of them. For many rows take so many that each is seen some 30 times.
     C : float, default=0.1
         Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
@@ -110,12 +114,12 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     ----------
     classes_ : (K,) labels.
     coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
-    centers_ : (M, D) centres; only with ``map="rbf"``.
+    centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
     n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
         or L for other regressors.
     n_components_ : L.
-    gamma_ : width used; only with ``map="rbf"``.
+    gamma_ : width used, with ``map="adaptive_rbf"`` (M,) widths; only with these two.
     history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
         valid_error, kkt (residual of the Z-step), gap (of the g-step), seconds_z, seconds_g, seconds_f.
     n_iter_, best_iter_ : iterations done, and the one whose model was kept.
@@ -147,10 +151,11 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "map": [StrOptions({"rbf", "linear"}), HasMethods(["fit", "predict"])],
+        "map": [StrOptions({"rbf", "adaptive_rbf", "linear"}), HasMethods(["fit", "predict"])],
         "n_basis": [Interval(Integral, 1, None, closed="left"), None],
         "centers": [StrOptions({"kmeans", "random"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
+        "center_steps": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -181,6 +186,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         n_basis: int | None = DEFAULT_BASIS,
         centers: str = "kmeans",
         gamma: float | str = "scale",
+        center_steps: int = 10_000,
         C: float = 0.1,
         alpha: float = 1e-3,
         class_weight: Any = None,
@@ -207,6 +213,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self.n_basis = n_basis
         self.centers = centers
         self.gamma = gamma
+        self.center_steps = center_steps
         self.C = C
         self.alpha = alpha
         self.class_weight = class_weight
@@ -301,7 +308,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def _validate_params(self) -> None:
         """Each parameter by itself, then what scikit-learn's declarations cannot say."""
         super()._validate_params()
-        for name in ("n_components", "n_basis"):
+        for name in ("n_components", "n_basis", "center_steps"):
             if isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a truth value.")
         if self.mu > self.mu_max:
@@ -313,7 +320,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             return Regressor(self.map)
         if self.map == "linear":
             return Linear(self.alpha)
-        return RBF(self.n_basis, self.centers, self.gamma, self.alpha, asked=self.n_basis != DEFAULT_BASIS)
+        basis = self.n_basis, self.centers, self.gamma, self.alpha
+        asked = self.n_basis != DEFAULT_BASIS
+        return AdaptiveRBF(*basis, self.center_steps, asked) if self.map == "adaptive_rbf" else RBF(*basis, asked)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
         """Check everything, split off validation rows, and compute what does not depend on C."""

@@ -127,10 +127,16 @@ def of_step(name: str, needs: Needs) -> Needs:
 
 
 def ours(params: Params, n: int, m: int, d: int) -> int:
-    """Return the features in float32 of training and validation rows, and three M x M matrices; 0 for a linear map."""
-    if params.get("map", "rbf") != "rbf":
+    """Return the features in float32 of training and validation rows, and three M x M matrices; 0 for a linear map.
+
+    A map that learns its centres keeps no features, but makes more matrices.
+    """
+    kind = params.get("map", "rbf")
+    if kind not in ("rbf", "adaptive_rbf"):
         return 0
     size = min(params.get("n_basis", N_FEATURES) or n, n)
+    if kind == "adaptive_rbf":
+        return 48 * size * size
     return 4 * (n + m) * size + 24 * size * size
 
 

@@ -1,8 +1,9 @@
 """F: the families of maps from the inputs to the latent space."""
 
+from ldsvm.maps.adaptive_rbf import AdaptiveRBF
 from ldsvm.maps.base import Family, Map
 from ldsvm.maps.linear import Linear
 from ldsvm.maps.rbf import RBF
 from ldsvm.maps.regressor import Regressor
 
-__all__ = ["RBF", "Family", "Linear", "Map", "Regressor"]
+__all__ = ["RBF", "AdaptiveRBF", "Family", "Linear", "Map", "Regressor"]

@@ -47,8 +47,11 @@ class Regression(Evaluation):
     """The F-step's regression problem on one training set; `values` are those on the training inputs."""
 
     @abstractmethod
-    def fit(self, Z: Array, mu: float) -> Map:
-        """argmin_F lam R(F) + mu/2 sum_n w_n |z_n - F(x_n)|^2 for targets Z (N, L)."""
+    def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
+        """argmin_F lam R(F) + mu/2 sum_n w_n |z_n - F(x_n)|^2 for targets Z (N, L).
+
+        near: the map of the last F-step, from which families without a closed solution go on.
+        """
 
     @abstractmethod
     def elsewhere(self, X: Any) -> Evaluation:

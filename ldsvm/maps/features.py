@@ -152,7 +152,7 @@ class FeatureRegression(FeatureEvaluation, Regression):
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
         return self._product(mapping, np.float64)
 
-    def fit(self, Z: Array, mu: float) -> Map:
+    def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
         ridge = 2.0 * self.lam / mu
         Z = Z if self.root is None else Z * self.root
         if self.dual:

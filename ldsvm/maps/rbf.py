@@ -22,27 +22,32 @@ FAR, LARGEST_GAMMA = 1e100, 1e250
 
 
 class Gaussians(Basis):
-    """Gaussian basis functions around centres (M, D), with gamma = 1 / (2 sigma^2)."""
+    """Gaussian basis functions around centres (M, D), with gamma = 1 / (2 sigma^2), one for all or one each (M,)."""
 
-    def __init__(self, centers: Array, gamma: float) -> None:
+    def __init__(self, centers: Array, gamma: float | Array) -> None:
         self.centers, self.gamma = centers, gamma
         self.size = centers.shape[0]
         # Distances are taken around the centres' mean, so that an offset of the data costs no digits.
         self._shift = centers.mean(axis=0, dtype=np.float64)
-        self._root = float(np.sqrt(min(gamma, LARGEST_GAMMA)))
+        self._root = float(np.sqrt(min(np.max(gamma), LARGEST_GAMMA)))
         self._operands: dict[str, Array] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_operands": {}}
 
     def _operand(self, dtype: Any) -> Array:
-        """(D + 2, M) so that (x, -|x|^2, 1) times it is -|x - c|^2, both in units of 1 / sqrt(gamma): one product."""
+        """(D + 2, M) so that (x, -|x|^2, 1) times it is -gamma |x - c|^2: one product.
+
+        x and c are in units of the smallest width, 1 / sqrt(gamma); what wider functions have less is in the operand.
+        """
         key = np.dtype(dtype).name
         if key not in self._operands:
             c = (self.centers.astype(np.float64) - self._shift) * self._root
             square = np.einsum("md,md->m", c, c)
-            rows = [2.0 * c.T, np.ones((1, self.size)), -square[None, :]]
-            self._operands[key] = np.ascontiguousarray(np.vstack(rows), dtype=dtype)
+            rows = np.vstack([2.0 * c.T, np.ones((1, self.size)), -square[None, :]])
+            if np.ndim(self.gamma):
+                rows *= np.minimum(self.gamma, LARGEST_GAMMA) / self._root**2
+            self._operands[key] = np.ascontiguousarray(rows, dtype=dtype)
         return self._operands[key]
 
     def __call__(self, X: Any, dtype: Any) -> Array:

@@ -48,7 +48,7 @@ class RegressorRegression(RegressorEvaluation, Regression):
         self.estimator = estimator
         self.keywords = {} if weight is None else {"sample_weight": weight}
 
-    def fit(self, Z: Array, mu: float) -> Map:
+    def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
         target = Z.ravel() if Z.shape[1] == 1 else Z
         try:
             with threads.limit(self.n_threads):

@@ -1,0 +1,168 @@
+"""Learned centres and widths: derivatives by finite differences, an objective that only falls, a planted solution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from ldsvm import LDSVMClassifier, fit_path
+from ldsvm.maps import AdaptiveRBF
+from ldsvm.maps.adaptive_rbf import RANGE, AdaptiveRegression, gradient
+from ldsvm.maps.features import BasisMap
+from ldsvm.maps.rbf import Gaussians
+from ldsvm.solvers.adam import Adam
+
+Floats = NDArray[np.float64]
+LAM, MU = 0.01, 2.0
+
+
+def planted(n: int = 400, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+    """Rows, and targets that four Gaussians of different widths give exactly; and their centres."""
+    rng = np.random.default_rng(seed)
+    X, centers = rng.uniform(-2, 2, size=(n, 2)), np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    Phi = Gaussians(centers, np.array([0.5, 1.0, 2.0, 4.0]))(X, np.float64)
+    return X.astype(np.float32), Phi @ rng.normal(size=(4, 3)), centers
+
+
+def regression(X: Any, n_basis: int = 4, weight: Any = None, steps: int = 200, **kw: Any) -> AdaptiveRegression:
+    family = AdaptiveRBF(n_basis, "kmeans", kw.get("gamma", 1.0), LAM, steps)
+    found = family.prepare(X, weight, np.random.RandomState(0), kw.get("n_threads", 1))
+    assert isinstance(found, AdaptiveRegression)
+    return found
+
+
+def objective(mapping: Any, problem: AdaptiveRegression, Z: Floats, weight: Floats | None = None) -> float:
+    rows = np.square(problem.values(mapping) - Z).sum(axis=1)
+    return LAM * mapping.penalty + 0.5 * MU * float(rows.sum() if weight is None else weight @ rows)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gradient_is_that_of_finite_differences(weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    x, z, weight = rng.normal(size=(7, 3)), rng.normal(size=(7, 2)), rng.uniform(0.5, 2, 7) if weighted else None
+    point = [rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3 - 1, rng.normal(size=(4, 2))]
+    found = gradient(x, z, weight, *point)
+    for array, slope in zip(point, found[1:], strict=True):
+        for place in np.ndindex(array.shape):
+            step, at = 1e-6, array[place]
+            values = []
+            for moved in (at + step, at - step):
+                array[place] = moved
+                values.append(gradient(x, z, weight, *point)[0])
+            array[place] = at
+            assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-8)
+
+
+def test_centres_and_widths_of_a_planted_network_are_found() -> None:
+    X, Z, centers = planted()
+    problem = regression(X, steps=1500)
+    first = objective(problem._lower(problem.begin, Z, MU, 1), problem, Z)
+    mapping = problem.fit(Z, MU)
+    assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
+    assert objective(mapping, problem, Z) < 0.05 * first
+    distances = np.linalg.norm(mapping.basis.centers[:, None] - centers, axis=2)
+    assert distances.min(axis=0).max() < 0.25
+    order = distances.argmin(axis=0)
+    assert np.all(np.diff(np.asarray(mapping.basis.gamma)[order]) > 0)  # planted as 0.5, 1, 2 and 4
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_step_raises_the_objective_and_its_value_is_right(weighted: bool) -> None:
+    X, Z, _ = planted(300)
+    rng = np.random.default_rng(2)
+    weight = rng.uniform(0.2, 3, len(X)) if weighted else None
+    problem = regression(X, 6, weight, steps=20)
+    mapping, targets = problem.fit(Z, MU), Z
+    for _ in range(6):  # as in MAC: other coordinates, the last map to begin from
+        targets = targets + 0.2 * rng.normal(size=Z.shape)
+        assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
+        kept = problem._solved(mapping.basis, targets, MU)
+        before = objective(BasisMap(kept.basis, kept.W), problem, targets, weight)
+        assert kept.value == pytest.approx(before, rel=1e-6)
+        mapping = problem.fit(targets, MU, mapping)
+        assert objective(mapping, problem, targets, weight) <= before * (1 + 1e-9)
+
+
+def test_a_weight_of_two_counts_as_two_rows() -> None:
+    X, Z, _ = planted(60)
+    weight = np.arange(60) % 3 + 1
+    times = np.repeat(np.arange(60), weight)
+    one, other = regression(X, weight=weight.astype(float)), regression(X[times])
+    basis = Gaussians(X[:4], np.array([0.5, 1.0, 2.0, 3.0]))
+    first, second = one._solved(basis, Z, MU), other._solved(basis, Z[times], MU)
+    np.testing.assert_allclose(first.W, second.W, rtol=1e-8)
+    assert first.value == pytest.approx(second.value, rel=1e-9)
+
+
+def test_what_diverges_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Z, _ = planted(100)
+    problem = regression(X)
+    lost = Gaussians(np.full_like(problem.begin.centers, np.nan), 1.0)
+    monkeypatch.setattr(problem, "_descend", lambda *_: lost)
+    mapping = problem.fit(Z, MU)
+    assert isinstance(mapping, BasisMap) and mapping.basis is problem.begin
+    assert np.isfinite(mapping.W).all()
+
+
+def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
+    X, Z, _ = planted(200)
+    problem = regression(X)
+    centers = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
+    old = problem._solved(Gaussians(centers, 1.0), Z, MU)
+    worst = np.argsort(-np.square(problem.values(BasisMap(old.basis, old.W)) - Z).sum(axis=1))[:2]
+    revived = problem._revived(old, Z)
+    np.testing.assert_array_equal(revived.centers[[0, 3]], centers[[0, 3]])
+    np.testing.assert_array_equal(np.sort(revived.centers[[1, 2]], axis=0), np.sort(X[worst], axis=0))
+    useful = problem._solved(Gaussians(X[:4], 1.0), Z, MU)
+    assert problem._revived(useful, Z) is useful.basis
+
+
+def test_an_offset_of_the_inputs_changes_nothing() -> None:
+    X, Z, _ = planted(200)
+    moved = X.astype(np.float64) + 1000.0
+    a, b = regression(X.astype(np.float64)), regression(moved)
+    np.testing.assert_allclose(a.values(a.fit(Z, MU)), b.values(b.fit(Z, MU)), atol=0.05 * np.abs(Z).max())
+
+
+def test_widths_stay_in_their_range_and_the_same_seed_gives_the_same_bits() -> None:
+    X, Z, _ = planted(150)
+    maps = [regression(X, 8, steps=60, n_threads=n, gamma=0.3).fit(1e3 * Z, MU) for n in (1, 1)]
+    for mapping in maps:
+        assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
+        assert 0.3 / RANGE * 0.99 <= np.min(mapping.basis.gamma) <= np.max(mapping.basis.gamma) <= 0.3 * RANGE * 1.01
+    np.testing.assert_array_equal(maps[0](X), maps[1](X))
+
+
+def test_the_estimator_needs_fewer_basis_functions_and_its_objective_falls_at_fixed_mu() -> None:
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    given = {"n_basis": 20, "gamma": 0.05, "random_state": 0, "n_jobs": 1, "center_steps": 3000}
+    errors = {}
+    for kind in ("rbf", "adaptive_rbf"):
+        model = LDSVMClassifier(map=kind, **given).fit(X[:1200], y[:1200], eval_set=(X[1200:], y[1200:]))
+        errors[kind] = model.history_[model.best_iter_]["valid_error"]
+        pairs = zip(model.history_, model.history_[1:], strict=False)
+        assert all(b["penalised"] <= a["penalised"] * (1 + 1e-9) for a, b in pairs if a["mu"] == b["mu"])
+    assert errors["adaptive_rbf"] < 0.75 * errors["rbf"]
+    assert model.centers_.shape == (20, 64) and model.gamma_.shape == (20,) and model.n_basis_ == 20
+    np.testing.assert_allclose(model.transform(X[:50]), model.map_(X[:50]))
+
+
+def test_a_path_over_C_is_what_single_fits_give() -> None:
+    X, y = load_digits(n_class=4, return_X_y=True)
+    model = LDSVMClassifier(map="adaptive_rbf", n_basis=10, gamma=0.002, center_steps=300, n_jobs=1, random_state=0)
+    for one in fit_path(model, X, y, [0.1, 1.0], callback=lambda _, info: info["iteration"] == 3):
+        alone = LDSVMClassifier(**one.get_params()).fit(X, y, callback=lambda info: info["iteration"] == 3)
+        np.testing.assert_array_equal(one.coef_, alone.coef_)
+        np.testing.assert_array_equal(one.centers_, alone.centers_)
+
+
+def test_adam_takes_steps_of_its_rate_whatever_the_gradients_size() -> None:
+    for size in (1e-20, 1.0, 1e20):
+        x = np.zeros(3)
+        Adam([x], [2.0], 0.1, 10).step([size * np.array([1.0, -1.0, 0.0])])
+        np.testing.assert_allclose(x, [-0.2, 0.2, 0.0])
