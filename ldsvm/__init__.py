@@ -2,6 +2,7 @@
 
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.path import fit_path
+from ldsvm.saving import load, save
 
-__all__ = ["LDSVMClassifier", "__version__", "fit_path"]
+__all__ = ["LDSVMClassifier", "__version__", "fit_path", "load", "save"]
 __version__ = "0.1.0"

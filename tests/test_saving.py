@@ -1,0 +1,138 @@
+"""A model in a file: the same predictions and parameters come back, and no other file does."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+import ldsvm
+from ldsvm import LDSVMClassifier
+from ldsvm.saving import NotSaved
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 4))
+Y = np.arange(90) % 3
+X[:, 0] += 2 * Y
+
+
+def fitted(**changes: Any) -> LDSVMClassifier:
+    return LDSVMClassifier(**{"n_basis": 10, "random_state": 0, **changes}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"map": "linear", "multi_class": "ovo"},
+        {"map": "adaptive_rbf", "center_steps": 50, "gamma": 0.2},
+        {"n_components": 2, "init": RNG.normal(size=(90, 2)), "class_weight": {0: 1.0, 1: np.float64(2.0), 2: 1}},
+    ],
+    ids=["rbf", "linear", "adaptive", "array"],
+)
+def test_it_comes_back_as_it_was(tmp_path: Path, changes: dict[str, Any]) -> None:
+    model = fitted(**changes)
+    again = ldsvm.load(ldsvm.save(model, tmp_path / "model.npz"))
+    for method in ("predict", "decision_function", "transform"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    one, other = vars(model), vars(again)
+    assert one.keys() == other.keys()
+    assert again.history_ == model.history_ and again.stop_reason_ == model.stop_reason_
+    np.testing.assert_array_equal(clone(again).fit(X, Y).coef_, model.coef_)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.npz"]
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "ö"], [True, False, False], [3, -1, 7], [1.0, 2.0, 3.0]])
+def test_labels_and_names_come_back(tmp_path: Path, labels: list[Any]) -> None:
+    import pandas as pd
+
+    frame, y = pd.DataFrame(X, columns=["a", "b", "c", "d"]), np.array(labels, dtype=object)[Y]
+    y = y if isinstance(labels[0], str) else np.array(labels)[Y]
+    model = LDSVMClassifier(n_basis=10, random_state=0).fit(frame, y)
+    again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
+    assert again.predict(frame).tolist() == model.predict(frame).tolist()
+    assert again.feature_names_in_.tolist() == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_warm_start_goes_on(tmp_path: Path) -> None:
+    model = fitted(warm_start=True)
+    again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
+    np.testing.assert_array_equal(again.fit(X, Y).coef_, model.fit(X, Y).coef_)
+
+
+def test_what_cannot_be_saved_is_one_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
+    file = ldsvm.save(fitted(), tmp_path / "m")
+    before = file.read_bytes()
+    with pytest.raises(NotSaved, match=r"regressor.*allowed: map='rbf'"):
+        ldsvm.save(fitted(map=Ridge()), file)
+    with pytest.raises(NotSaved, match=r"parameter random_state=.* cannot be saved; allowed: numbers"):
+        ldsvm.save(fitted(random_state=np.random.RandomState(0)), file)
+    with pytest.raises(NotFittedError):
+        ldsvm.save(LDSVMClassifier(), file)
+    with pytest.raises(NotSaved, match="cannot be written"):
+        ldsvm.save(fitted(), tmp_path / "nowhere" / "m")
+    assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["m"]
+
+
+def _changed(file: Path, **changes: Any) -> bytes:
+    with np.load(file) as arrays:
+        found = dict(arrays)
+    facts = json.loads(found["facts"].tobytes())
+    for name, value in changes.items():
+        if name in found:
+            found[name] = value
+        else:
+            facts[name] = value
+    found["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, **found)
+    return stream.getvalue()
+
+
+def test_no_other_file_is_read(tmp_path: Path) -> None:
+    file = ldsvm.save(fitted(), tmp_path / "m")
+    whole = file.read_bytes()
+    stream = io.BytesIO()
+    np.savez(stream, a=np.ones(3))
+    wrong = {
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+        "pickle": pickle.dumps({"a": 1}),
+        "other npz": stream.getvalue(),
+        "text": b"hello",
+        "other format": _changed(file, format="theirs"),
+        "machines": _changed(file, coef_=np.ones((3, 7))),
+        "labels": _changed(file, classes_=np.array([1, 2])),
+        "basis": _changed(file, n_features_in_=3),
+    }
+    for name, content in wrong.items():
+        other = tmp_path / name
+        other.write_bytes(content)
+        with pytest.raises(NotSaved, match="holds no classifier") as caught:
+            ldsvm.load(other)
+        assert "\n" not in str(caught.value)
+    (tmp_path / "later").write_bytes(_changed(file, version=99))
+    with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 1\."):
+        ldsvm.load(tmp_path / "later")
+    for absent in (tmp_path / "absent", tmp_path):
+        with pytest.raises(NotSaved, match="cannot be read"):
+            ldsvm.load(absent)
+
+
+def test_nothing_runs_when_a_file_is_read(tmp_path: Path) -> None:
+    array = np.array([print], dtype=object)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=True, facts=array)
+    (tmp_path / "m").write_bytes(stream.getvalue())
+    with pytest.raises(NotSaved, match="holds no classifier"):
+        ldsvm.load(tmp_path / "m")
