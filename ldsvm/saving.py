@@ -6,8 +6,9 @@ import json
 import os
 import secrets
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in_"] = _storable("feature_names_in_", model.feature_names_in_)
     arrays[FACTS] = np.frombuffer(json.dumps(facts, default=lambda value: value.item()).encode(), dtype=np.uint8)
-    return _write(Path(path), arrays)
+    return replaced(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), NotSaved)
 
 
 def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
@@ -152,7 +153,7 @@ def _check(model: LDSVMClassifier, mapping: BasisMap) -> None:
         if getattr(model, name).shape != shape:
             raise ValueError(f"{name} has shape {getattr(model, name).shape} instead of {shape}")
     inputs = mapping.basis.centers.shape[1] if isinstance(mapping.basis, Gaussians) else mapping.basis.size
-    if M != mapping.basis.size or inputs != model.n_features_in_:
+    if mapping.basis.size != M or inputs != model.n_features_in_:
         raise ValueError("weights and basis functions differ in number")
 
 
@@ -165,14 +166,15 @@ def _storable(name: str, value: Any) -> Array:
     return array
 
 
-def _write(path: Path, arrays: dict[str, Array]) -> Path:
+def replaced(path: Path, write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
+    """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            write(file)
         os.replace(temporary, path)
     except OSError as error:
-        raise NotSaved(f"{path} cannot be written ({error.strerror or error}).") from None
+        raise failure(f"{path} cannot be written ({error.strerror or error}).") from None
     finally:
         temporary.unlink(missing_ok=True)
     return path

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
-HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow"]
+HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"]
 BELOW = {
     "mac": {"ldsvm.mac", "ldsvm.maps", "ldsvm.solvers", "ldsvm.threads", "ldsvm.typing"},
     "maps": {"ldsvm.maps", "ldsvm.solvers", "ldsvm.threads", "ldsvm.typing"},
@@ -52,5 +52,5 @@ def test_rooms_import_nothing_above_them(room: str) -> None:
 def test_public_names() -> None:
     import ldsvm
 
-    assert set(ldsvm.__all__) == {"LDSVMClassifier", "__version__", "fit_path", "load", "save"}
+    assert set(ldsvm.__all__) == {"LDSVMClassifier", "__version__", "fit_path", "load", "save", "to_onnx"}
     assert all(hasattr(ldsvm, name) for name in ldsvm.__all__)

@@ -1,0 +1,101 @@
+"""ONNX graphs: onnxruntime gives the same decisions, labels and latent coordinates, and what is no graph is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
+
+from ldsvm import LDSVMClassifier, to_onnx
+from ldsvm.export import NotExported
+
+X, Y = load_digits(return_X_y=True)
+X = X.astype(np.float32)
+
+
+def small(**changes: Any) -> LDSVMClassifier:
+    return LDSVMClassifier(**{"n_basis": 40, "random_state": 0, "n_jobs": 1, **changes})
+
+
+def ran(file: Path, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {"X": rows}), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        (small(), 10),
+        (small(map="linear"), 10),
+        (small(map="adaptive_rbf", center_steps=100, gamma=0.002), 10),
+        (small(multi_class="ovo"), 2),
+        (small(n_components=2), 3),
+        (make_pipeline(PCA(20), small()), 10),
+        (make_pipeline(StandardScaler(), PCA(10, whiten=True), MinMaxScaler(), small()), 4),
+        (make_pipeline("passthrough", small()), 2),
+    ],
+    ids=["rbf", "linear", "adaptive", "pair", "plane", "pca", "several", "passthrough"],
+)
+def test_onnxruntime_gives_the_same(tmp_path: Path, model: Any, classes: int) -> None:
+    rows = classes > Y
+    model.fit(X[rows], Y[rows])
+    found = ran(to_onnx(model, tmp_path / "m.onnx"), X[rows])
+    decision = model.decision_function(X[rows])
+    assert found["decision"].shape == decision.shape
+    np.testing.assert_allclose(found["decision"], decision, atol=1e-4 * max(1.0, float(np.abs(decision).max())))
+    sure = np.abs(decision) > 1e-3 if classes == 2 else np.diff(np.sort(decision, axis=1)[:, -2:]).ravel() > 1e-3
+    np.testing.assert_array_equal(found["label"][sure], model.predict(X[rows])[sure])
+    np.testing.assert_allclose(found["latent"], model.transform(X[rows]), atol=1e-3)
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [1.5, 2.0], [-3, 7]])
+def test_labels_are_those_of_the_model(tmp_path: Path, labels: list[Any]) -> None:
+    rows = Y < 2
+    names = np.array([labels[0], labels[1]])
+    if isinstance(labels[0], float):
+        names = np.array([1.0, 2.0])
+    model = small().fit(X[rows], names[Y[rows]])
+    found = ran(to_onnx(model, tmp_path / "m.onnx"), X[rows][:50])
+    assert found["label"].tolist() == model.predict(X[rows][:50]).tolist()
+
+
+def test_an_offset_of_the_data_costs_no_digits(tmp_path: Path) -> None:
+    moved = X + np.float32(1000)
+    model = small(gamma=0.001).fit(moved, Y)
+    found = ran(to_onnx(model, tmp_path / "m.onnx"), moved)
+    np.testing.assert_allclose(found["decision"], model.decision_function(moved), atol=1e-3)
+
+
+def test_what_is_no_graph_is_one_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
+    file = to_onnx(small().fit(X, Y), tmp_path / "m.onnx")
+    before = file.read_bytes()
+    few = X[:200, 20:28], Y[:200]
+    wrong = {
+        "step Normalizer is not linear": make_pipeline(Normalizer(), small()).fit(*few),
+        "step PolynomialFeatures is not linear": make_pipeline(PolynomialFeatures(2), small()).fit(*few),
+        "a map that is a regressor": small(map=Ridge()).fit(*few),
+        "multi_class='ovo'": small(multi_class="ovo").fit(*few),
+        "Ridge cannot be exported": Ridge().fit(*few),
+    }
+    for said, model in wrong.items():
+        with pytest.raises(NotExported, match=said) as caught:
+            to_onnx(model, file)
+        assert "\n" not in str(caught.value) and "allowed: " in str(caught.value)
+    with pytest.raises(NotFittedError):
+        to_onnx(small(), file)
+    with pytest.raises(NotExported, match="cannot be written"):
+        to_onnx(small().fit(*few), tmp_path / "nowhere" / "m.onnx")
+    assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["m.onnx"]
