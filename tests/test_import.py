@@ -52,5 +52,14 @@ def test_rooms_import_nothing_above_them(room: str) -> None:
 def test_public_names() -> None:
     import ldsvm
 
-    assert set(ldsvm.__all__) == {"LDSVMClassifier", "__version__", "fit_path", "load", "save", "to_onnx"}
+    assert set(ldsvm.__all__) == {
+        "LDSVMClassifier",
+        "__version__",
+        "fit_path",
+        "load",
+        "save",
+        "size_path",
+        "smallest",
+        "to_onnx",
+    }
     assert all(hasattr(ldsvm, name) for name in ldsvm.__all__)

@@ -1,0 +1,116 @@
+"""The dial between accuracy and cost: fits of several sizes, and the smallest one that is good enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ldsvm.estimator import LDSVMClassifier
+
+REPEATS = 5  # predictions of which the fastest counts
+
+
+def size_path(
+    estimator: LDSVMClassifier, X: Any, y: Any, sizes: Sequence[int], sample_weight: Any = None, *, eval_set: Any = None
+) -> list[LDSVMClassifier]:
+    """Fit the classifier with each number of basis functions and return the models in the order of the sizes.
+
+    sizes: numbers of basis functions, such as [62, 125, 250, 500]. estimator: its other parameters, unfitted.
+    X, y, sample_weight, eval_set: as for `LDSVMClassifier.fit`; the validation error of a model is
+    ``model.history_[model.best_iter_]["valid_error"]``. Raises ValueError without sizes, or with a parameter that is
+    not allowed, before anything is fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = size_path(LDSVMClassifier(early_stopping=True, random_state=0), X, y, [5, 10, 20])
+    >>> [model.n_basis_ for model in models]
+    [5, 10, 20]
+    """
+    models = [clone(estimator).set_params(n_basis=size) for size in sizes]
+    if not models:
+        raise ValueError("sizes is empty; give at least one number of basis functions.")
+    for model in models:
+        model._validate_params()
+    return [model.fit(X, y, sample_weight, eval_set=eval_set) for model in models]
+
+
+def smallest(
+    models: Sequence[LDSVMClassifier],
+    X_valid: Any,
+    y_valid: Any,
+    *,
+    tolerance: float = 0.0,
+    max_predict_us: float | None = None,
+    max_bytes: int | None = None,
+) -> LDSVMClassifier:
+    """Return the model with the fewest basis functions whose validation error is within `tolerance` of the best one's.
+
+    X_valid (n, D), y_valid (n,): rows that choose, never the test set. tolerance: a fraction, 0.001 for a tenth of a
+    per cent. max_predict_us: microseconds that predicting one of these rows may take, all at once, on this machine with
+    the model's n_jobs; max_bytes: size of the arrays that a prediction needs. Models beyond a budget do not take part,
+    also not as the best one. Raises ValueError when none is left, with the nearest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = LDSVMClassifier(gamma=0.001, random_state=0)
+    >>> models = size_path(model, X[:900], y[:900], [20, 80, 320], eval_set=(X[900:1350], y[900:1350]))
+    >>> smallest(models, X[900:1350], y[900:1350], tolerance=0.01, max_bytes=10**6).n_basis_ <= 320
+    True
+    """
+    left = list(models)
+    for what, limit, measure in (
+        ("bytes", max_bytes, model_bytes),
+        ("us a row", max_predict_us, lambda model: predict_us(model, X_valid)),
+    ):
+        if limit is None or not left:
+            continue
+        found = [measure(model) for model in left]
+        if min(found) > limit:
+            raise ValueError(f"no model takes at most {limit:g} {what}; the smallest takes {min(found):g}.")
+        left = [model for model, value in zip(left, found, strict=True) if value <= limit]
+    if not left:
+        raise ValueError("models is empty; give at least one fitted model.")
+    errors = [float(np.mean(model.predict(X_valid) != np.asarray(y_valid))) for model in left]
+    good = [model for model, error in zip(left, errors, strict=True) if error <= min(errors) + tolerance]
+    return min(good, key=lambda model: model.n_basis_)
+
+
+def model_bytes(model: LDSVMClassifier) -> int:
+    """Return the bytes of the arrays that a prediction needs: centres, widths, weights and machines.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> model_bytes(LDSVMClassifier(map="linear").fit(*load_iris(return_X_y=True)))
+    136
+    """
+    from ldsvm.baselines.sizes import arrays
+
+    return sum(int(array.nbytes) for array in arrays(model))
+
+
+def predict_us(model: LDSVMClassifier, X: Any) -> float:
+    """Return the microseconds that predicting a row of X (n, D) takes, all rows at once: the fastest of several times.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> predict_us(LDSVMClassifier(random_state=0).fit(X, y), X) > 0
+    True
+    """
+    model.predict(X)  # caches and compilers are warm afterwards
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        model.predict(X)
+        times.append(time.perf_counter() - start)
+    return 1e6 * min(times) / max(1, X.shape[0])

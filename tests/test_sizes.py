@@ -1,0 +1,69 @@
+"""The dial between error and size: who is chosen, what is refused, what is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ldsvm import LDSVMClassifier, size_path
+from ldsvm.sizes import model_bytes, predict_us, smallest
+
+X, Y = load_digits(return_X_y=True)
+TRAIN, VALID = slice(0, 1000), slice(1000, 1400)
+
+
+@pytest.fixture(scope="module")
+def models() -> list[LDSVMClassifier]:
+    model = LDSVMClassifier(gamma=0.001, random_state=0, n_jobs=1)
+    return size_path(model, X[TRAIN], Y[TRAIN], [10, 40, 160, 320], eval_set=(X[VALID], Y[VALID]))
+
+
+def test_each_is_the_fit_of_that_size(models: list[LDSVMClassifier]) -> None:
+    assert [model.n_basis_ for model in models] == [10, 40, 160, 320]
+    alone = LDSVMClassifier(gamma=0.001, n_basis=40, random_state=0, n_jobs=1)
+    alone.fit(X[TRAIN], Y[TRAIN], eval_set=(X[VALID], Y[VALID]))
+    np.testing.assert_array_equal(alone.coef_, models[1].coef_)
+    errors = [model.history_[model.best_iter_]["valid_error"] for model in models]
+    assert errors[0] > errors[1] > max(errors[2:])
+
+
+def test_the_smallest_within_the_tolerance_and_the_budgets_is_chosen(models: list[LDSVMClassifier]) -> None:
+    errors = [float(np.mean(model.predict(X[VALID]) != Y[VALID])) for model in models]
+    for tolerance in (0.0, 0.005, 0.05, 1.0):
+        expected = next(i for i, error in enumerate(errors) if error <= min(errors) + tolerance)
+        assert smallest(models, X[VALID], Y[VALID], tolerance=tolerance) is models[expected]
+    sizes = [model_bytes(model) for model in models]
+    assert sizes == sorted(sizes) and sizes[1] == 40 * (64 * 4 + 9 * 8) + 10 * 9 * 8 + 10 * 8
+    # a budget leaves out the best one too: the tolerance is then from the best of the rest
+    assert smallest(models, X[VALID], Y[VALID], max_bytes=sizes[1]) is models[1]
+    assert smallest(models, X[VALID], Y[VALID], tolerance=1.0, max_predict_us=1e6) is models[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_bytes": 10}, "no model takes at most 10 bytes; the smallest takes "),
+        ({"max_predict_us": 1e-9}, "no model takes at most 1e-09 us a row; the smallest takes "),
+    ],
+)
+def test_a_budget_that_nothing_meets_is_one_sentence(
+    models: list[LDSVMClassifier], given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        smallest(models, X[VALID], Y[VALID], **given)
+
+
+def test_nothing_to_choose_from_is_one_sentence() -> None:
+    with pytest.raises(ValueError, match="models is empty"):
+        smallest([], X[VALID], Y[VALID])
+    with pytest.raises(ValueError, match="sizes is empty"):
+        size_path(LDSVMClassifier(), X, Y, [])
+    with pytest.raises(ValueError, match="n_basis"):
+        size_path(LDSVMClassifier(), X, Y, [10, 0])
+
+
+def test_time_is_of_a_row(models: list[LDSVMClassifier]) -> None:
+    assert 0 < predict_us(models[0], X[VALID]) < 1e5
