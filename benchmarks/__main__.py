@@ -15,6 +15,8 @@ NAMES = {
     "z_step": "the exact Z-step against OSQP and qpsolvers",
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
     "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
+    "adaptive": "learned centres: error, size and training time against SVC and Nystroem (half an hour)",
+    "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
     "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
     "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",

@@ -118,6 +118,15 @@ def mnist(seed: int = 0) -> Mnist:
     )
 
 
+def everything() -> tuple[Any, Any, Any, Any]:
+    """All of MNIST: X, y of 60,000 training images and of the 10,000 of the official test set; pixels in [0, 1]."""
+    from ldsvm.datasets import load
+
+    data = load("mnist", cache_dir=ROOT / "data" / "prepared")
+    assert data.X_test is not None and data.y_test is not None
+    return data.X, data.y, data.X_test, data.y_test
+
+
 def pca_start(X: Any, L: int) -> Any:
     """Principal coordinates in float64: the g-step's early iterate."""
     from sklearn.decomposition import PCA
