@@ -16,6 +16,7 @@ NAMES = {
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
     "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
     "adaptive": "learned centres: error, size and training time against SVC and Nystroem (half an hour)",
+    "predict": "prediction with learned centres against SVC, all at once and one by one (minutes)",
     "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
     "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
