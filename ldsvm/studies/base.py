@@ -15,7 +15,7 @@ from ldsvm.report.claims import Claim as Claim
 from ldsvm.report.html import Picture
 
 # The modules of this folder that are studies, by the name that files give them.
-NAMES = ("alternating", "kspirals", "speedup", "spirals2", "starts")
+NAMES = ("alternating", "dial", "kspirals", "speedup", "spirals2", "starts")
 
 
 class Params(Frozen):
