@@ -99,7 +99,8 @@ def _details(lines: dict[str, list[Run]], svm: Run) -> Table:
     rows = [
         [
             NAMES.get(run["method"], SVM), f"{run['n_basis']:,}", f"{100 * run['valid_error']:.2f}",
-            f"{_error(run):.2f}", f"{run['predict_us']:.1f}", f"{run['parameter_bytes'] / 1000:.0f}", f"{run['train_s']:.1f}",
+            f"{_error(run):.2f}", f"{run['predict_us']:.1f}", f"{run['parameter_bytes'] / 1000:.0f}",
+            f"{run['train_s']:.1f}",
             f"{run['alpha']:g}" if "alpha" in run else "–", f"{run['C']:g}",
         ]
         for run in [*(run for runs in lines.values() for run in runs), svm]
@@ -128,7 +129,7 @@ def _protocol(params: Params) -> str:
     rows = "the official test set" if params.test == 0 else f"{params.test:,} test rows"
     return (
         f"{params.dataset}: {params.train:,} rows to train, {params.validation:,} to choose C and ridge and to stop; "
-        f"{rows}, scored once a model. All methods see {params.components} principal components, fitted to the training rows. "
-        f"Fixed centres, landmarks and the {SVM} have gamma {params.gamma:g}; learned widths start at "
+        f"{rows}, scored once a model. All methods see {params.components} principal components, fitted to the training "
+        f"rows. Fixed centres, landmarks and the {SVM} have gamma {params.gamma:g}; learned widths start at "
         f"{params.learned_gamma:g}."
     )
