@@ -46,6 +46,8 @@ def fit_path(
     models = [clone(estimator).set_params(C=C) for C in C_values]
     if not models:
         raise ValueError("C_values is empty; give at least one positive number.")
+    if estimator.n_basis == "auto":
+        raise ValueError("n_basis='auto' is chosen by fit; give fit_path a number, or None.")
     for model in models:
         model._validate_params()
     with threads.limit(estimator.n_jobs):

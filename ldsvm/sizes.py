@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from sklearn.base import clone
 from ldsvm.estimator import LDSVMClassifier
 
 REPEATS = 5  # predictions of which the fastest counts
+FIRST, LARGEST = 32, 4096  # numbers that n_basis="auto" tries, doubling
+TOLERANCE = 0.002  # of the validation error, for which half the size is a good bargain
 
 
 def size_path(
@@ -81,6 +84,39 @@ def smallest(
     errors = [float(np.mean(model.predict(X_valid) != np.asarray(y_valid))) for model in left]
     good = [model for model, error in zip(left, errors, strict=True) if error <= min(errors) + tolerance]
     return min(good, key=lambda model: model.n_basis_)
+
+
+def automatic(
+    estimator: LDSVMClassifier, X: Any, y: Any, sample_weight: Any, *, eval_set: Any, callback: Any
+) -> LDSVMClassifier:
+    """Return the fit with the smallest of 32, 64, 128, … basis functions that is within 0.2 % of the best of them.
+
+    They double until the validation error has twice not become lower, or there are no more rows. Arguments: as for
+    `LDSVMClassifier.fit`. Raises ValueError without validation rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LDSVMClassifier(n_basis="auto", early_stopping=True, random_state=0).fit(X, y).n_basis_
+    32
+    """
+    if eval_set is None and not estimator.early_stopping:
+        raise ValueError("n_basis='auto' needs rows to choose by: pass an eval_set, or early_stopping=True.")
+    models: list[LDSVMClassifier] = []
+    errors: list[float] = []
+    size = FIRST
+    while size <= LARGEST and (len(errors) < 3 or min(errors[-2:]) < min(errors[:-2])):
+        model = clone(estimator).set_params(n_basis=size, warm_start=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "n_basis=.* is more than the .* distinct training rows")
+            model.fit(X, y, sample_weight, eval_set=eval_set, callback=callback)
+        models.append(model)
+        errors.append(float(model.history_[model.best_iter_]["valid_error"]))
+        if model.map_.n_basis < size:
+            break
+        size *= 2
+    return next(model for model, error in zip(models, errors, strict=True) if error <= min(errors) + TOLERANCE)
 
 
 def model_bytes(model: LDSVMClassifier) -> int:

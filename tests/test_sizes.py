@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from ldsvm import LDSVMClassifier, size_path
+from ldsvm import LDSVMClassifier, fit_path, size_path
 from ldsvm.sizes import model_bytes, predict_us, smallest
 
 X, Y = load_digits(return_X_y=True)
@@ -67,3 +68,25 @@ def test_nothing_to_choose_from_is_one_sentence() -> None:
 
 def test_time_is_of_a_row(models: list[LDSVMClassifier]) -> None:
     assert 0 < predict_us(models[0], X[VALID]) < 1e5
+
+
+def test_automatic_size_is_the_smallest_that_is_nearly_the_best() -> None:
+    model = LDSVMClassifier(gamma=0.001, n_basis="auto", random_state=0, n_jobs=1)
+    held = (X[VALID], Y[VALID])
+    model.fit(X[TRAIN], Y[TRAIN], eval_set=held)
+    assert model.n_basis == "auto"
+    tried = size_path(clone(model).set_params(n_basis=1), X[TRAIN], Y[TRAIN], [32, 64, 128, 256, 512], eval_set=held)
+    errors = [one.history_[one.best_iter_]["valid_error"] for one in tried]
+    chosen = next(one for one, error in zip(tried, errors, strict=True) if error <= min(errors) + 0.002)
+    assert model.n_basis_ == chosen.n_basis_
+    np.testing.assert_array_equal(model.predict(X), chosen.predict(X))
+    assert clone(model).fit(X[TRAIN], Y[TRAIN], eval_set=held).n_basis_ == model.n_basis_
+
+
+def test_automatic_size_ends_with_the_rows_and_needs_some_to_choose_by() -> None:
+    model = LDSVMClassifier(n_basis="auto", random_state=0, n_jobs=1)
+    with pytest.raises(ValueError, match="n_basis='auto' needs rows to choose by"):
+        model.fit(X, Y)
+    with pytest.raises(ValueError, match="give fit_path a number"):
+        fit_path(model, X, Y, [1.0], eval_set=(X, Y))
+    assert model.fit(X[:20], Y[:20] % 2, eval_set=(X[20:40], Y[20:40] % 2)).n_basis_ <= 20

@@ -18,6 +18,7 @@ Needs = Callable[[Params, int, int, int], int]
 
 GIB = 2**30
 MIB = 2**20
+MOST_FEATURES = 4096  # that our classifier tries when it is to choose
 N_FEATURES = 300  # M without a choice, here as in our own classifier
 PAIRS = "the kernel matrix"
 WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  # of n rows; else its arrays
@@ -134,7 +135,8 @@ def ours(params: Params, n: int, m: int, d: int) -> int:
     kind = params.get("map", "rbf")
     if kind not in ("rbf", "adaptive_rbf"):
         return 0
-    size = min(params.get("n_basis", N_FEATURES) or n, n)
+    asked = params.get("n_basis", N_FEATURES)
+    size = min(MOST_FEATURES if asked == "auto" else asked or n, n)
     if kind == "adaptive_rbf":
         return 48 * size * size
     return 4 * (n + m) * size + 24 * size * size

@@ -129,7 +129,7 @@ def _protocol(params: Params) -> str:
     rows = "the official test set" if params.test == 0 else f"{params.test:,} test rows"
     return (
         f"{params.dataset}: {params.train:,} rows to train, {params.validation:,} to choose C and ridge and to stop; "
-        f"{rows}, scored once a model. All methods see {params.components} principal components, fitted to the training "
-        f"rows. Fixed centres, landmarks and the {SVM} have gamma {params.gamma:g}; learned widths start at "
+        f"{rows}, scored once a model. All methods see {params.components} principal components, fitted to the "
+        f"training rows. Fixed centres, landmarks and the {SVM} have gamma {params.gamma:g}; learned widths start at "
         f"{params.learned_gamma:g}."
     )
