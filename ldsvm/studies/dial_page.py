@@ -24,7 +24,7 @@ Run = dict[str, Any]
 
 
 def show(params: Params, found: Found) -> Page:
-    """Make the page: errors over sizes and times, and the smallest map that is as good as the Gaussian SVM, to chance."""
+    """Make the page: errors over sizes and times, and the smallest map that is as good as the Gaussian SVM."""
     runs = found.facts["runs"]
     lines = {name: [run for run in runs if run["method"] == name] for name in NAMES}
     (svm,) = (run for run in runs if run["method"] == "svm")
