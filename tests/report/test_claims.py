@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ldsvm.experiment.config import Config
@@ -14,7 +15,7 @@ from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 from ldsvm.report import claims
 from ldsvm.report.claims import Claim
-from ldsvm.report.plotting.curves import Line, curves
+from ldsvm.report.plotting.curves import Line, _apart, curves
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
@@ -108,3 +109,9 @@ def test_the_curves_are_drawn_with_gaps_and_words_the_same_each_time() -> None:
         first = curves(values, lines, "t", "x", log=log, several=True)
         assert first.png.startswith(b"\x89PNG") and b"<svg" in first.svg
         assert first == curves(values, lines, "t", "x", log=log, several=True)
+
+
+def test_labels_that_would_run_into_each_other_are_left_out_and_the_last_stays() -> None:
+    assert _apart(np.log([100, 200, 4000, 5000]), ["100", "200", "4,000", "5,000"]) == ["100", "200", "", "5,000"]
+    assert _apart(np.array([1.0, 1.0]), ["a", "b"]) == ["", "b"]
+    assert _apart(np.arange(4.0), ["1", "2", "3", "4"]) == ["1", "2", "3", "4"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, drawn, figure_of, plain, plain_log
 
 MARKERS = "osD^v<>PX*"
+WIDTH = 0.011  # of a letter of a tick's label, as a share of the axis
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ def curves(
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     x = np.asarray(values if numbers else range(len(values)), dtype=float)
     figure, axes = figure_of(8.4, 5.2)
-    ends = [_draw(axes, x, line, k) for k, line in enumerate(lines)]
+    counts = accumulate((line.family == 0 for line in lines), initial=0)  # ours so far, which differ by their dashes
+    ends = [_draw(axes, x, line, k) for k, line in zip(counts, lines, strict=False)]
     axes.set(
         title=plain(title),
         xlabel=plain(label),
@@ -45,7 +48,7 @@ def curves(
     )
     if numbers and log:
         axes.set_xscale("log")
-    axes.set_xticks(x, [f"{v:,}" if numbers else plain(v) for v in values])
+    axes.set_xticks(x, _apart(np.log(x) if numbers and log else x, [f"{v:,}" if numbers else plain(v) for v in values]))
     axes.minorticks_off()
     shown = [e for line in lines for e in line.error if e is not None and e > 0]
     if shown and max(shown) > 5 * min(shown):
@@ -55,6 +58,16 @@ def curves(
         axes.set_ylim(bottom=0)
     _name_ends(axes, x[-1], [end for end in ends if end is not None])
     return drawn(figure)
+
+
+def _apart(places: Any, labels: list[str]) -> list[str]:
+    """Return the labels, without those that would run into the next one to the right."""
+    span, right, shown = float(np.ptp(places)) or 1.0, np.inf, []
+    for place, label in zip(reversed(places), reversed(labels), strict=True):
+        fits = right - place > span * WIDTH * (len(label) + 1)
+        right = place if fits else right
+        shown.append(label if fits else "")
+    return shown[::-1]
 
 
 def _style(family: int, k: int) -> dict[str, Any]:
