@@ -108,7 +108,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
         forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
     random_state : int, RandomState or None, default=None
-        Centres, random start, validation split. The same seed gives the same bits on one machine.
+        Centres, random start, validation split. The same seed and ``n_jobs`` give the same bits on one machine.
     verbose : int, default=0
         1 prints a line per iteration to standard error.
 
@@ -267,7 +267,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             from ldsvm.sizes import automatic
 
             chosen = automatic(self, X, y, sample_weight, eval_set=eval_set, callback=callback)
-            self.__dict__.update({name: value for name, value in vars(chosen).items() if name not in self.get_params()})
+            self.__dict__ = {**vars(chosen), **self.get_params(deep=False)}
             return self
         learned = ("n_features_in_", "feature_names_in_")
         seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
@@ -394,6 +394,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self.n_basis_ = solution.mapping.n_basis
         self.history_, self.n_iter_, self.best_iter_ = solution.history, solution.n_iter, solution.best_iter
         self.stop_reason_ = solution.reason.name.lower()
+        for name in ("centers_", "gamma_"):
+            self.__dict__.pop(name, None)  # of an earlier fit with another map
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ldsvm.maps.features import BasisMap
-from ldsvm.maps.rbf import Gaussians
+from ldsvm.maps.rbf import FLOAT32_RANGE, Gaussians
 from ldsvm.saving import replaced
 from ldsvm.typing import Array
 
+LINEAR = (
+    "FastICA", "IncrementalPCA", "LinearDiscriminantAnalysis", "MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler",
+    "SelectKBest", "StandardScaler", "TruncatedSVD", "VarianceThreshold",
+)  # fmt: skip
 OPSET, IR = 18, 9  # of early 2023: what runs ONNX today runs these
 
 
@@ -25,9 +30,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted classifier as an ONNX graph and return its path.
 
     model: an `LDSVMClassifier` with ``map="rbf"``, "adaptive_rbf" or "linear", or a scikit-learn pipeline that ends in
-    one and whose other steps are linear, such as PCA or a scaler; these become one matrix. path: where; an older file
-    there is replaced. The graph takes X (N, D) float32, as the first step does, and gives ``decision`` (N, K), or (N,)
-    for two classes, as `decision_function` does, ``label`` (N,) and ``latent`` (N, L).
+    one and whose other steps are linear ones of scikit-learn, such as PCA or a scaler; these become one matrix. path:
+    where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does, and gives
+    ``decision`` (N, K), or (N,) for two classes, as `decision_function` does, ``label`` (N,) and ``latent`` (N, L). All
+    of it is float32: where two classes tie to within its rounding the label can be the other one.
 
     Needs the package onnx (``pip install 'ldsvm[export]'``). Raises NotExported for other maps and steps, for
     ``multi_class="ovo"`` with more than two classes, whose votes are no part of ONNX, and for labels that are neither
@@ -50,15 +56,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     graph = _Graph(onnx)
     classifier = _checked(steps[-1])
-    features, n_inputs = _features(graph, classifier, *_composed(steps[:-1], classifier.n_features_in_))
+    affine = _composed(steps[:-1], classifier)
+    features = _features(graph, classifier, affine)
     outputs = _outputs(graph, classifier, features)
     info = onnx.TensorProto
-    X = onnx.helper.make_tensor_value_info("X", info.FLOAT, ["N", n_inputs])
+    X = onnx.helper.make_tensor_value_info("X", info.FLOAT, ["N", len(affine.center)])
     whole = onnx.helper.make_graph(graph.nodes, "ldsvm", [X], outputs, graph.constants)
     made = onnx.helper.make_model(whole, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="ldsvm")
     made.ir_version = IR
     onnx.checker.check_model(made, full_check=True)
-    return replaced(Path(path), lambda file: file.write(made.SerializeToString()), NotExported)
+    return replaced(path, lambda file: file.write(made.SerializeToString()), NotExported)
 
 
 class _Graph:
@@ -93,60 +100,72 @@ def _checked(classifier: Any) -> Any:
     return classifier
 
 
-def _composed(steps: list[Any], n_features: int) -> tuple[Array | None, Array]:
-    """Return A (D, d) and a (d,) of the steps together, x -> x A + a; A is None without a step."""
-    A, a = None, np.zeros(n_features)
+@dataclass(frozen=True)
+class _Affine:
+    """x -> (x - center) A + offset, around the centre of the data so that an offset of them costs no digits.
+
+    center (D,) in float32, A (D, d) or None for the identity, offset (d,).
+    """
+
+    center: Array
+    A: Array | None
+    offset: Array
+
+
+def _composed(steps: list[Any], classifier: Any) -> _Affine:
+    """Return what the steps are together."""
+    steps = [step for step in steps if step is not None and step != "passthrough"]
     for step in steps:
-        if step is None or step == "passthrough":
-            continue
-        B, b = _affine(step, step.n_features_in_ if A is None else A.shape[1])
-        A, a = (B, b) if A is None else (A @ B, a @ B + b)
-    return A, a
-
-
-def _affine(step: Any, n_features: int) -> tuple[Array, Array]:
-    """Return B and b of a step that is x -> x B + b, found by trying, and refuse one that is not."""
-    probe = np.random.default_rng(0).normal(size=(20, n_features))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about names of columns, which a graph has not
-            b = np.asarray(step.transform(np.zeros((1, n_features))), dtype=np.float64)[0]
-            B = np.asarray(step.transform(np.eye(n_features)), dtype=np.float64) - b
-            expected = np.asarray(step.transform(probe), dtype=np.float64)
-    except (TypeError, ValueError, AttributeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise NotExported(f"step {type(step).__name__} cannot be exported ({reason}); allowed: linear steps.") from None
-    if not np.allclose(probe @ B + b, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max(initial=1e-30)):
-        raise NotExported(f"step {type(step).__name__} is not linear; allowed: linear steps, such as PCA and scalers.")
-    return B, b
-
-
-def _features(graph: _Graph, classifier: Any, A: Array | None, a: Array) -> tuple[str, int]:
-    """Add phi(x) and return its name and how many inputs the graph has."""
+        if type(step).__name__ not in LINEAR or not type(step).__module__.startswith("sklearn."):
+            raise NotExported(f"step {type(step).__name__} cannot be exported; allowed: {', '.join(LINEAR)}.")
+        if getattr(step, "clip", False):
+            raise NotExported(f"step {type(step).__name__} with clip=True is not linear; allowed: clip=False.")
     basis = classifier.map_.basis
-    gaussian = isinstance(basis, Gaussians)
-    # around the centres' mean, so that an offset of the data costs no digits
-    shift = basis.centers.mean(axis=0, dtype=np.float64) if gaussian else np.zeros_like(a)
-    offset = (a - shift).astype(np.float32)
-    if A is None:
-        n_inputs, x = classifier.n_features_in_, graph.node("Add", ["X", graph.constant("offset", offset)], "x")
-    else:
-        n_inputs = A.shape[0]
-        named = [graph.constant("linear", A.astype(np.float32)), graph.constant("offset", offset)]
-        x = graph.node("Gemm", ["X", *named], "x")
-    if not gaussian:
-        return x, n_inputs
+    if not steps:
+        mean = basis.centers.mean(axis=0, dtype=np.float64) if isinstance(basis, Gaussians) else np.zeros(basis.size)
+        center = mean.astype(np.float32)
+        return _Affine(center, None, center.astype(np.float64))
+    first, n_inputs = steps[0], int(steps[0].n_features_in_)
+    mean = next((v for n in ("mean_", "center_", "data_min_") if (v := getattr(first, n, None)) is not None), 0.0)
+    center = np.broadcast_to(mean, n_inputs).astype(np.float32)
+    rows = center.astype(np.float64) + np.vstack([np.zeros(n_inputs), np.eye(n_inputs)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about names of columns, which a graph has not
+        for step in steps:
+            rows = np.asarray(step.transform(rows), dtype=np.float64)
+    return _Affine(center, rows[1:] - rows[0], rows[0])
+
+
+def _features(graph: _Graph, classifier: Any, affine: _Affine) -> str:
+    """Add phi(x) and return its name."""
+    basis = classifier.map_.basis
+    x = graph.node("Sub", ["X", graph.constant("center", affine.center)], "centred")
+    shift = basis.centers.mean(axis=0, dtype=np.float64) if isinstance(basis, Gaussians) else np.zeros(basis.size)
+    offset = (affine.offset - shift).astype(np.float32)
+    if affine.A is not None:
+        named = [graph.constant("linear", affine.A.astype(np.float32)), graph.constant("offset", offset)]
+        x = graph.node("Gemm", [x, *named], "x")
+    elif offset.any():
+        x = graph.node("Add", [x, graph.constant("offset", offset)], "x")
+    if not isinstance(basis, Gaussians):
+        return x
     centers = basis.centers.astype(np.float64) - shift
     gamma = np.broadcast_to(basis.gamma, basis.size).astype(np.float64)
+    squares = gamma * np.einsum("md,md->m", centers, centers)
+    if not squares.max(initial=0.0) <= FLOAT32_RANGE:
+        raise NotExported(
+            f"gamma {gamma.max():g} is too large for centres {np.sqrt(squares / gamma).max():.3g} from their mean "
+            f"in float32, which the graph has; allowed: gamma times the squared distance up to {FLOAT32_RANGE:g}."
+        )
     # -gamma |x - c|^2 = 2 gamma x.c - gamma |c|^2 - gamma |x|^2
     twice = graph.constant("centers", (2.0 * gamma[:, None] * centers).T.astype(np.float32))
-    own = graph.constant("squares", (-gamma * np.einsum("md,md->m", centers, centers)).astype(np.float32))
+    own = graph.constant("squares", -squares.astype(np.float32))
     square = graph.node("ReduceSumSquare", [x, graph.constant("columns", np.array([1]))], "square", keepdims=1)
     widths = graph.constant("widths", gamma[None, :].astype(np.float32))
     apart = [graph.node("Gemm", [x, twice, own], "products"), graph.node("MatMul", [square, widths], "norms")]
     exponent = graph.node("Sub", apart, "difference")
     exponent = graph.node("Min", [exponent, graph.constant("zero", np.zeros((), np.float32))], "exponent")
-    return graph.node("Exp", [exponent], "phi"), n_inputs
+    return graph.node("Exp", [exponent], "phi")
 
 
 def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
@@ -155,10 +174,10 @@ def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
     W, V, b = classifier.map_.W, classifier.coef_, classifier.intercept_
     graph.node("MatMul", [features, graph.constant("weights", W.astype(np.float32))], "latent")
     machines = [graph.constant("machines", (W @ V.T).astype(np.float32)), graph.constant("bias", b.astype(np.float32))]
-    zero = graph.constant("first", np.array([1]))
     shape: list[Any] = ["N"]
     if len(classifier.classes_) == 2:
-        graph.node("Squeeze", [graph.node("Gemm", [features, *machines], "column"), zero], "decision")
+        column = [graph.node("Gemm", [features, *machines], "column"), graph.constant("axis", np.array([1]))]
+        graph.node("Squeeze", column, "decision")
         positive = graph.node("Greater", ["decision", graph.constant("nothing", np.zeros((), np.float32))], "positive")
         index = graph.node("Cast", [positive], "index", to=info.INT64)
     else:
@@ -176,10 +195,16 @@ def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
 
 def _labels(classes: Array, info: Any) -> tuple[Array, int]:
     """Return labels in a type that ONNX has, and its number."""
-    if classes.dtype.kind in "iub":
-        return (classes, info.BOOL) if classes.dtype.kind == "b" else (classes.astype(np.int64), info.INT64)
-    if classes.dtype.kind == "f":
-        return classes.astype(np.float32), info.FLOAT
-    if all(isinstance(label, str) for label in classes.tolist()):
-        return classes.astype(object), info.STRING
-    raise NotExported(f"labels of dtype {classes.dtype} cannot be exported; allowed: numbers and texts.")
+    kinds = {"b": (np.bool_, info.BOOL), "i": (np.int64, info.INT64), "u": (np.uint64, info.UINT64)}
+    kinds["f"] = (np.float64, info.DOUBLE)
+    if classes.dtype.kind in kinds:
+        kind, number = kinds[classes.dtype.kind]
+        return classes.astype(kind), number
+    try:
+        if all(isinstance(label, str) and label.encode() for label in classes.tolist()):
+            return classes.astype(object), info.STRING
+    except UnicodeEncodeError:
+        pass
+    raise NotExported(
+        f"labels of dtype {classes.dtype} cannot be exported; allowed: numbers and texts that are not empty."
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import stat
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
     from ldsvm.estimator import LDSVMClassifier
 
 FORMAT, VERSION = "ldsvm", 1  # raise the version when a file that is written is no longer read right by older code
-FACTS = "facts"
-PLAIN = ("n_components_", "n_basis_", "n_iter_", "best_iter_", "stop_reason_", "history_", "n_features_in_", "_sparse")
-ARRAYS = ("classes_", "coef_", "intercept_")
+FACTS, INIT = "facts", "params.init"
+COUNTS = ("n_components_", "n_basis_", "n_iter_", "best_iter_", "n_features_in_")
+FLOATS = ("coef_", "intercept_", "map.W", "map.centers", "map.gamma")
+NAMES = {FACTS, INIT, *FLOATS, "classes_"}
 
 
 class NotSaved(ValueError):
@@ -35,8 +38,9 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     """Write a fitted classifier to one file, at once or not at all, and return its path.
 
     path: where; an older file there is replaced. The file holds parameters, map, machines, labels and history, as
-    arrays and JSON, and nothing that runs when it is read. Raises NotSaved for a map that is somebody else's regressor
-    and for labels or parameters that are neither numbers nor texts; sklearn's NotFittedError for an unfitted model.
+    arrays and JSON, and nothing that runs when it is read. Raises NotSaved for anything but an `LDSVMClassifier`, for a
+    map that is somebody else's regressor and for labels or parameters that are neither numbers nor texts; sklearn's
+    NotFittedError for an unfitted model.
 
     Examples
     --------
@@ -52,63 +56,119 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     """
     from sklearn.utils.validation import check_is_fitted
 
+    from ldsvm.estimator import LDSVMClassifier
+
+    if not isinstance(model, LDSVMClassifier):
+        raise NotSaved(f"{type(model).__name__} cannot be saved; allowed: a fitted LDSVMClassifier.")
     check_is_fitted(model, "map_")
-    arrays: dict[str, Array] = {name: _storable(name, getattr(model, name)) for name in ARRAYS}
-    facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "map": _map(model.map_, arrays)}
-    facts |= {name: getattr(model, name) for name in PLAIN}
-    facts |= {"scheme": [model._scheme.n_classes, model._scheme.kind], "params": _params(model, arrays)}
-    if hasattr(model, "feature_names_in_"):
-        arrays["feature_names_in_"] = _storable("feature_names_in_", model.feature_names_in_)
-    arrays[FACTS] = np.frombuffer(json.dumps(facts, default=lambda value: value.item()).encode(), dtype=np.uint8)
-    return replaced(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), NotSaved)
+    if not isinstance(model.map_, BasisMap):
+        raise NotSaved("a map that is a regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'.")
+    arrays: dict[str, Array] = {"coef_": model.coef_, "intercept_": model.intercept_, "map.W": model.map_.W}
+    basis = model.map_.basis
+    if isinstance(basis, Gaussians):
+        arrays |= {"map.centers": basis.centers, "map.gamma": np.asarray(basis.gamma)}
+    facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, **{name: getattr(model, name) for name in COUNTS}}
+    facts |= {"history_": model.history_, "stop_reason_": model.stop_reason_, "sparse": model._sparse}
+    facts |= {"scheme": [model._scheme.n_classes, model._scheme.kind], "shape": model._shape_fitted}
+    facts |= {"params": _params(model, arrays), "labels": _labels(model.classes_, arrays)}
+    facts["names"] = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
+    text = json.dumps(facts, default=lambda value: value.item())
+    arrays[FACTS] = np.frombuffer(text.encode(), dtype=np.uint8)
+    return replaced(path, lambda file: np.savez(file, allow_pickle=False, **arrays), NotSaved)
 
 
 def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
-    """Read a classifier that `save` wrote. Raises NotSaved for every other file, one that is cut or of a later version.
+    """Read a classifier that `save` wrote.
 
-    path: the file.
+    path: the file. Raises NotSaved, one sentence, for every other file, one that is cut or changed, or of a later
+    version. Nothing in a file is run, and no more memory is taken than the file is large.
     """
-    from ldsvm.estimator import LDSVMClassifier
-
     try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise NotSaved(f"{path} cannot be read (not a file).")
+        with open(path, "rb") as stream:
+            arrays = _arrays(stream)
         facts = json.loads(arrays.pop(FACTS).tobytes())
-        if facts["format"] != FORMAT:
-            raise KeyError(FORMAT)
-        if facts["version"] > VERSION:
-            raise NotSaved(f"{path} has version {facts['version']} of the format; this program reads up to {VERSION}.")
-        params = facts["params"]
-        given = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
-        given |= {name: arrays.pop(f"params.{name}") for name in params["arrays"]}
-        model = LDSVMClassifier(**given)
-        mapping = _read_map(facts["map"], arrays)
-        model.map_ = mapping
-        for name in PLAIN:
-            setattr(model, name, facts[name])
-        for name, array in arrays.items():
-            setattr(model, name, array.astype(object) if name == "feature_names_in_" else array)
-        model._scheme = Scheme(*facts["scheme"])
-        _check(model, mapping)
+        version = facts["version"] if facts["format"] == FORMAT else 0
+        if isinstance(version, int) and version > VERSION:
+            raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
+        _expect(version == VERSION, "no version of it")
+        return _model(facts, arrays)
     except NotSaved:
         raise
     except OSError as error:
         raise NotSaved(f"{path} cannot be read ({error.strerror or error}).") from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({error}).") from None
-    model._shape_fitted = model._shape_choices()
-    if isinstance(mapping.basis, Gaussians):
-        model.centers_, model.gamma_ = mapping.basis.centers, mapping.basis.gamma
+    except Exception as error:  # whatever a damaged file makes of NumPy, zip and JSON
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({reason}).") from None
+
+
+def _arrays(stream: BinaryIO) -> dict[str, Array]:
+    """Return the arrays of a file by name, after a look at its table of contents."""
+    with zipfile.ZipFile(stream) as archive:
+        for member in archive.infolist():
+            _expect(member.filename.removesuffix(".npy") in NAMES, f"unknown part {member.filename!r}")
+            _expect(member.compress_type == zipfile.ZIP_STORED, "a part is compressed")  # it could be of any size
+    stream.seek(0)
+    with np.load(stream, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
+    """Return the classifier, once everything has the type, shape and range that a fit gives it."""
+    from ldsvm.estimator import LDSVMClassifier
+
+    for name in FLOATS:
+        _expect(name not in arrays or arrays[name].dtype in (np.float32, np.float64), f"{name} is no array of floats")
+        _expect(name not in arrays or bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
+    params = facts["params"]
+    given: dict[str, Any] = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
+    given |= {"init": arrays[INIT]} if INIT in arrays else {}
+    model = LDSVMClassifier(**given)
+    model._validate_params()
+    for name in COUNTS:
+        _expect(type(facts[name]) is int and facts[name] >= 0, f"{name} is {facts[name]!r}")
+        setattr(model, name, facts[name])
+    K, kind = facts["scheme"]
+    _expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
+    _expect(isinstance(facts["history_"], list) and isinstance(facts["stop_reason_"], str), "no history")
+    model.history_, model.stop_reason_ = facts["history_"], facts["stop_reason_"]
+    model._sparse = facts["sparse"] is True
+    model._scheme, model._shape_fitted = Scheme(K, kind), list(facts["shape"])
+    model.map_ = _map(model, arrays)
+    model.coef_, model.intercept_ = arrays["coef_"], arrays["intercept_"]
+    model.classes_ = _read_labels(facts["labels"], arrays)
+    machines, L, D = model._scheme.n_machines, model.n_components_, model.n_features_in_
+    shapes = {"coef_": (machines, L), "intercept_": (machines,), "classes_": (K,)}
+    for name, shape in shapes.items():
+        _expect(getattr(model, name).shape == shape, f"{name} has shape {getattr(model, name).shape}, not {shape}")
+    if facts["names"] is not None:
+        names = facts["names"]
+        _expect(len(names) == D and all(isinstance(name, str) for name in names), "names of the wrong number")
+        model.feature_names_in_ = np.array(names, dtype=object)
     return model
 
 
+def _map(model: LDSVMClassifier, arrays: dict[str, Array]) -> BasisMap:
+    """Return the map; the model learns centres and widths."""
+    W, D, basis = arrays["map.W"], model.n_features_in_, None
+    if "map.centers" in arrays:
+        centers, gamma = arrays["map.centers"], arrays["map.gamma"]
+        _expect(centers.ndim == 2 and centers.shape[1] == D, f"centres have shape {centers.shape}")
+        _expect(gamma.shape in ((), (len(centers),)) and bool((gamma > 0).all()), "widths do not belong to the centres")
+        basis = Gaussians(centers, gamma if gamma.ndim else gamma.item())
+        model.centers_, model.gamma_ = basis.centers, basis.gamma
+    found: Basis = Identity(D) if basis is None else basis
+    _expect(W.shape == (found.size, model.n_components_), f"weights have shape {W.shape}")
+    return BasisMap(found, W)
+
+
 def _params(model: LDSVMClassifier, arrays: dict[str, Array]) -> dict[str, Any]:
-    """Return the parameters by how they are kept, and the names of those that went into `arrays`."""
-    found: dict[str, Any] = {"plain": {}, "pairs": {}, "arrays": []}
+    """Return the parameters by how they are kept; an array of starting coordinates goes into `arrays`."""
+    found: dict[str, dict[str, Any]] = {"plain": {}, "pairs": {}}
     for name, value in model.get_params(deep=False).items():
-        if isinstance(value, np.ndarray):
-            arrays[f"params.{name}"] = _storable(name, value)
-            found["arrays"].append(name)
+        if name == "init" and not isinstance(value, str):
+            arrays[INIT] = np.asarray(value, dtype=np.float64)
         elif isinstance(value, dict):  # JSON would make texts of its keys
             found["pairs"][name] = [[_plain(name, key), _plain(name, item)] for key, item in value.items()]
         else:
@@ -124,57 +184,46 @@ def _plain(name: str, value: Any) -> Any:
     raise NotSaved(f"parameter {name}={value!r} cannot be saved; allowed: numbers, texts, None, and arrays.")
 
 
-def _map(mapping: Any, arrays: dict[str, Array]) -> dict[str, Any]:
-    if not isinstance(mapping, BasisMap):
-        raise NotSaved("a map that is a regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'.")
-    arrays["map.W"] = mapping.W
-    if isinstance(mapping.basis, Gaussians):
-        arrays["map.centers"], arrays["map.gamma"] = mapping.basis.centers, np.asarray(mapping.basis.gamma)
-        return {"basis": "gaussians"}
-    return {"basis": "identity", "size": mapping.basis.size}
+def _labels(classes: Array, arrays: dict[str, Array]) -> list[str] | None:
+    """Return labels that are texts as such, with how they were kept; numbers go into `arrays`."""
+    if classes.dtype.kind in "biuf":
+        arrays["classes_"] = classes
+        return None
+    if classes.dtype.kind in "OU" and all(isinstance(label, str) for label in classes.tolist()):
+        return [classes.dtype.kind, *classes.tolist()]
+    raise NotSaved(f"labels of dtype {classes.dtype} cannot be saved; allowed: numbers and texts.")
 
 
-def _read_map(facts: dict[str, Any], arrays: dict[str, Array]) -> BasisMap:
-    W = arrays.pop("map.W")
-    basis: Basis
-    if facts["basis"] == "gaussians":
-        gamma = arrays.pop("map.gamma")
-        basis = Gaussians(arrays.pop("map.centers"), gamma if gamma.ndim else gamma.item())
+def _read_labels(texts: list[str] | None, arrays: dict[str, Array]) -> Array:
+    if texts is None:
+        classes = arrays["classes_"]
+        _expect(classes.dtype.kind in "biuf", "labels are no numbers")
     else:
-        basis = Identity(facts["size"])
-    return BasisMap(basis, W)
+        _expect(all(isinstance(text, str) for text in texts), "labels are no texts")
+        classes = np.array(texts[1:], dtype=object if texts[0] == "O" else str)
+    _expect(bool(np.array_equal(classes, np.unique(classes))), "labels are not in order")
+    return classes
 
 
-def _check(model: LDSVMClassifier, mapping: BasisMap) -> None:
-    """Raise ValueError where arrays do not fit together, so that a wrong file shows here and not in a prediction."""
-    (M, L), machines = mapping.W.shape, model._scheme.n_machines
-    wanted = {"coef_": (machines, L), "intercept_": (machines,), "classes_": (model._scheme.n_classes,)}
-    for name, shape in wanted.items():
-        if getattr(model, name).shape != shape:
-            raise ValueError(f"{name} has shape {getattr(model, name).shape} instead of {shape}")
-    inputs = mapping.basis.centers.shape[1] if isinstance(mapping.basis, Gaussians) else mapping.basis.size
-    if mapping.basis.size != M or inputs != model.n_features_in_:
-        raise ValueError("weights and basis functions differ in number")
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
 
 
-def _storable(name: str, value: Any) -> Array:
-    array = np.asarray(value)
-    if array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel()):
-        array = array.astype(str)
-    if array.dtype.kind not in "biufU":
-        raise NotSaved(f"{name} of dtype {array.dtype} cannot be saved; allowed: numbers and texts.")
-    return array
-
-
-def replaced(path: Path, write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
+def replaced(path: str | os.PathLike[str], write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
     """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = None
     try:
+        target = Path(path).resolve()  # of a link the file that it means
+        temporary = target.with_name(f".{secrets.token_hex(8)}")
         with temporary.open("wb") as file:
             write(file)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise failure(f"{path} cannot be written ({error.strerror or error}).") from None
+        os.replace(temporary, target)
+        return Path(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise failure(f"{path!s} cannot be written ({reason}).") from None
     finally:
-        temporary.unlink(missing_ok=True)
-    return path
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.validation import _num_samples
 
 from ldsvm.estimator import LDSVMClassifier
 
@@ -22,7 +25,8 @@ def size_path(
 ) -> list[LDSVMClassifier]:
     """Fit the classifier with each number of basis functions and return the models in the order of the sizes.
 
-    sizes: numbers of basis functions, such as [62, 125, 250, 500]. estimator: its other parameters, unfitted.
+    sizes: numbers of basis functions, such as [62, 125, 250, 500]. estimator: its other parameters, unfitted; where its
+    random_state is no number one is drawn, the same for all, so that the same rows choose.
     X, y, sample_weight, eval_set: as for `LDSVMClassifier.fit`; the validation error of a model is
     ``model.history_[model.best_iter_]["valid_error"]``. Raises ValueError without sizes, or with a parameter that is
     not allowed, before anything is fitted.
@@ -35,6 +39,7 @@ def size_path(
     >>> [model.n_basis_ for model in models]
     [5, 10, 20]
     """
+    estimator = _seeded(estimator)
     models = [clone(estimator).set_params(n_basis=size) for size in sizes]
     if not models:
         raise ValueError("sizes is empty; give at least one number of basis functions.")
@@ -68,7 +73,11 @@ def smallest(
     >>> smallest(models, X[900:1350], y[900:1350], tolerance=0.01, max_bytes=10**6).n_basis_ <= 320
     True
     """
-    left = list(models)
+    left, y_valid = list(models), column_or_1d(y_valid)
+    check_consistent_length(X_valid, y_valid)
+    for name, value in (("tolerance", tolerance), ("max_predict_us", max_predict_us), ("max_bytes", max_bytes)):
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name}={value} must be a number of at least 0.")
     for what, limit, measure in (
         ("bytes", max_bytes, model_bytes),
         ("us a row", max_predict_us, lambda model: predict_us(model, X_valid)),
@@ -81,9 +90,18 @@ def smallest(
         left = [model for model, value in zip(left, found, strict=True) if value <= limit]
     if not left:
         raise ValueError("models is empty; give at least one fitted model.")
-    errors = [float(np.mean(model.predict(X_valid) != np.asarray(y_valid))) for model in left]
+    errors = [float(np.mean(model.predict(X_valid) != y_valid)) for model in left]
     good = [model for model, error in zip(left, errors, strict=True) if error <= min(errors) + tolerance]
     return min(good, key=lambda model: model.n_basis_)
+
+
+def _seeded(estimator: LDSVMClassifier) -> LDSVMClassifier:
+    """Return the estimator with a number as its seed: clones then set aside the same validation rows."""
+    if isinstance(estimator.random_state, Integral):
+        return estimator
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    seeded: LDSVMClassifier = clone(estimator).set_params(random_state=seed)
+    return seeded
 
 
 def automatic(
@@ -91,7 +109,8 @@ def automatic(
 ) -> LDSVMClassifier:
     """Return the fit with the smallest of 32, 64, 128, … basis functions that is within 0.2 % of the best of them.
 
-    They double until the validation error has twice not become lower, or there are no more rows. Arguments: as for
+    They double until the validation error has twice not become lower, there are no more rows, or a fit was stopped by
+    the callback or the time limit. Arguments: as for
     `LDSVMClassifier.fit`. Raises ValueError without validation rows.
 
     Examples
@@ -103,6 +122,7 @@ def automatic(
     """
     if eval_set is None and not estimator.early_stopping:
         raise ValueError("n_basis='auto' needs rows to choose by: pass an eval_set, or early_stopping=True.")
+    estimator = _seeded(estimator)
     models: list[LDSVMClassifier] = []
     errors: list[float] = []
     size = FIRST
@@ -113,7 +133,7 @@ def automatic(
             model.fit(X, y, sample_weight, eval_set=eval_set, callback=callback)
         models.append(model)
         errors.append(float(model.history_[model.best_iter_]["valid_error"]))
-        if model.map_.n_basis < size:
+        if model.map_.n_basis < size or model.stop_reason_ in ("callback", "time_limit"):
             break
         size *= 2
     return next(model for model, error in zip(models, errors, strict=True) if error <= min(errors) + TOLERANCE)
@@ -149,4 +169,4 @@ def predict_us(model: LDSVMClassifier, X: Any) -> float:
         start = time.perf_counter()
         model.predict(X)
         times.append(time.perf_counter() - start)
-    return 1e6 * min(times) / max(1, X.shape[0])
+    return 1e6 * min(times) / max(1, _num_samples(X))

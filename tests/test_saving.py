@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path, changes: dict[str, Any]) -> Non
     assert [file.name for file in tmp_path.iterdir()] == ["model.npz"]
 
 
-@pytest.mark.parametrize("labels", [["a", "b", "ö"], [True, False, False], [3, -1, 7], [1.0, 2.0, 3.0]])
+@pytest.mark.parametrize("labels", [["a", "a\0", "ö"], [True, False, False], [3, -1, 7], [1.0, 2.0, 3.0]])
 def test_labels_and_names_come_back(tmp_path: Path, labels: list[Any]) -> None:
     import pandas as pd
 
@@ -59,15 +61,24 @@ def test_labels_and_names_come_back(tmp_path: Path, labels: list[Any]) -> None:
     model = LDSVMClassifier(n_basis=10, random_state=0).fit(frame, y)
     again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
     assert again.predict(frame).tolist() == model.predict(frame).tolist()
+    assert again.classes_.dtype == model.classes_.dtype and again.feature_names_in_.dtype == object
     assert again.feature_names_in_.tolist() == list(frame.columns)
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[["b", "a", "c", "d"]])
 
 
-def test_warm_start_goes_on(tmp_path: Path) -> None:
-    model = fitted(warm_start=True)
+@pytest.mark.parametrize("later", [{}, {"gamma": 5.0}, {"n_basis": 20}, {"multi_class": "ovo"}])
+def test_warm_start_goes_on_where_the_model_itself_would(tmp_path: Path, later: dict[str, Any]) -> None:
+    model = fitted().set_params(warm_start=True, **later)
     again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
     np.testing.assert_array_equal(again.fit(X, Y).coef_, model.fit(X, Y).coef_)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "m")
+    ldsvm.save(fitted(), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "m").is_file()
 
 
 def test_what_cannot_be_saved_is_one_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
@@ -79,6 +90,11 @@ def test_what_cannot_be_saved_is_one_sentence_and_leaves_the_old_file(tmp_path: 
         ldsvm.save(fitted(random_state=np.random.RandomState(0)), file)
     with pytest.raises(NotFittedError):
         ldsvm.save(LDSVMClassifier(), file)
+    with pytest.raises(NotSaved, match="Ridge cannot be saved"):
+        ldsvm.save(Ridge(), file)  # type: ignore[arg-type]
+    for place in ("", "a\0b", tmp_path / ("n" * 300)):
+        with pytest.raises(NotSaved, match="cannot be written"):
+            ldsvm.save(fitted(), place)
     with pytest.raises(NotSaved, match="cannot be written"):
         ldsvm.save(fitted(), tmp_path / "nowhere" / "m")
     assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["m"]
@@ -89,8 +105,8 @@ def _changed(file: Path, **changes: Any) -> bytes:
         found = dict(arrays)
     facts = json.loads(found["facts"].tobytes())
     for name, value in changes.items():
-        if name in found:
-            found[name] = value
+        if isinstance(value, np.ndarray):
+            found[name.replace("__", ".")] = value
         else:
             facts[name] = value
     found["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
@@ -111,10 +127,29 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
         "other npz": stream.getvalue(),
         "text": b"hello",
         "other format": _changed(file, format="theirs"),
+        "earlier": _changed(file, version=0),
         "machines": _changed(file, coef_=np.ones((3, 7))),
+        "texts for weights": _changed(file, map__W=np.full((10, 2), "x")),
+        "nothing for weights": _changed(file, map__W=np.full((10, 2), np.nan)),
+        "widths": _changed(file, map__gamma=np.ones(3)),
+        "negative width": _changed(file, map__gamma=np.array(-1.0)),
+        "flat centres": _changed(file, map__centers=np.ones(10)),
         "labels": _changed(file, classes_=np.array([1, 2])),
+        "labels out of order": _changed(file, classes_=np.array([2, 1, 3])),
         "basis": _changed(file, n_features_in_=3),
+        "scheme": _changed(file, scheme=[3, "zzz"]),
+        "history": _changed(file, history_=5),
+        "names": _changed(file, names=["a"]),
+        "unknown part": _changed(file, predict=np.ones(3)),
+        "deep": _changed(file, params={"plain": {"C": -1.0}, "pairs": {}}),
     }
+    for damaged in range(60):  # bytes that fell over on the way
+        content = bytearray(whole)
+        rng = np.random.default_rng(damaged)
+        content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
+        (tmp_path / "damaged").write_bytes(content)
+        with suppress(NotSaved):
+            ldsvm.load(tmp_path / "damaged")
     for name, content in wrong.items():
         other = tmp_path / name
         other.write_bytes(content)
@@ -124,7 +159,13 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "later").write_bytes(_changed(file, version=99))
     with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 1\."):
         ldsvm.load(tmp_path / "later")
-    for absent in (tmp_path / "absent", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    compressed = io.BytesIO()
+    np.savez_compressed(compressed, facts=np.zeros(10**7, np.uint8))
+    (tmp_path / "bomb").write_bytes(compressed.getvalue())
+    with pytest.raises(NotSaved, match="a part is compressed"):
+        ldsvm.load(tmp_path / "bomb")
+    for absent in (tmp_path / "absent", tmp_path, tmp_path / "pipe"):
         with pytest.raises(NotSaved, match="cannot be read"):
             ldsvm.load(absent)
 

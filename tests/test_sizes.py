@@ -90,3 +90,36 @@ def test_automatic_size_ends_with_the_rows_and_needs_some_to_choose_by() -> None
     with pytest.raises(ValueError, match="give fit_path a number"):
         fit_path(model, X, Y, [1.0], eval_set=(X, Y))
     assert model.fit(X[:20], Y[:20] % 2, eval_set=(X[20:40], Y[20:40] % 2)).n_basis_ <= 20
+
+
+def test_without_a_seed_all_sizes_are_chosen_by_the_same_rows() -> None:
+    model = LDSVMClassifier(gamma=0.001, early_stopping=True, n_jobs=1)
+    seeds = {one.random_state for one in size_path(model, X[TRAIN], Y[TRAIN], [10, 20])}
+    assert len(seeds) == 1 and None not in seeds
+    auto = LDSVMClassifier(gamma=0.001, n_basis="auto", early_stopping=True, n_jobs=1).fit(X[:300], Y[:300])
+    assert auto.random_state is None and auto.n_basis == "auto"
+
+
+def test_a_stop_ends_the_search_for_a_size_and_an_earlier_fit_leaves_nothing() -> None:
+    import pandas as pd
+
+    held = (X[VALID], Y[VALID])
+    model = LDSVMClassifier(gamma=0.001, n_basis="auto", random_state=0, n_jobs=1)
+    frame = pd.DataFrame(X[:, 20:28]).add_prefix("c")
+    model.fit(frame[TRAIN], Y[TRAIN], eval_set=(frame[VALID], Y[VALID]))
+    calls: list[int] = []
+    model.fit(X[TRAIN], Y[TRAIN], eval_set=held, callback=lambda info: calls.append(1) or True)
+    assert (model.n_basis_, len(calls)) == (32, 1) and not hasattr(model, "feature_names_in_")
+    model.set_params(map="linear", n_basis=10).fit(X[TRAIN], Y[TRAIN])
+    assert not hasattr(model, "centers_")
+
+
+@pytest.mark.parametrize("labels", [Y[VALID][:, None], Y[VALID][:10], 3])
+def test_labels_of_another_shape_choose_nothing_wrong(models: list[LDSVMClassifier], labels: Any) -> None:
+    if np.ndim(labels) == 2:
+        assert smallest(models, X[VALID], labels) is smallest(models, X[VALID], Y[VALID])
+    else:
+        with pytest.raises(ValueError):  # noqa: PT011 – the words are scikit-learn's
+            smallest(models, X[VALID], labels)
+    with pytest.raises(ValueError, match="tolerance=-1 must be"):
+        smallest(models, X[VALID], Y[VALID], tolerance=-1)

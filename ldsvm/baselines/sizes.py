@@ -78,9 +78,11 @@ def _featured(size: Callable[[Any], int], *names: str) -> Callable[[Any], Size]:
 
 
 def _ours(step: Any) -> Size:
-    """Centres (M, D) where the map has them, its weights (M, L), and the machines' (K, L) and (K,)."""
+    """Centres (M, D) and widths where the map has them, its weights (M, L), and the machines' (K, L) and (K,)."""
     centers = [step.centers_] if hasattr(step, "centers_") else []
     number = int(step.n_basis_) if centers else None  # a linear map has none
+    if centers and np.ndim(step.gamma_):
+        centers.append(step.gamma_)
     return Size(number, number, [*centers, step.map_.W, step.coef_, step.intercept_])
 
 

@@ -32,6 +32,7 @@ RATE = 0.02  # of the first step, in units of the data's spread; it falls to 0 a
 WIDTHS = 0.1  # share of that rate for log-widths: learned faster, they fit the training rows only
 WEIGHTS = 3.0  # the same for the weights, in units of theirs: they follow the centres, as if solved for
 SHORTER = 5  # F-steps after the first take so many times fewer steps: they begin where the last one ended
+SOME = 10_000  # rows that tell the spread of the data
 RANGE = 20.0  # a width may become so many times smaller or larger than the first
 DEAD = 1e-6  # sum of a basis function's squares over the rows, and of a difference of two, below which one is of no use
 
@@ -109,6 +110,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
     ) -> None:
         super().__init__(X, n_threads)
         self.weight, self.begin, self.lam, self.steps, self.seed = weight, begin, lam, steps, seed
+        some = X[:: max(1, len(X) // SOME)].astype(np.float64)
+        self.spread = float(np.sqrt(np.mean(np.var(some, axis=0)))) or 1.0
         self._ridge: tuple[Gaussians, Ridge] | None = None  # of the basis that was kept last
         self._first: tuple[Array, float, BasisMap] | None = None
 
@@ -142,15 +145,23 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         return BasisMap(old.basis, old.W)
 
     def _solved(self, basis: Gaussians, Z: Array, mu: float) -> _Solved:
-        """Solve for the weights on this basis; at the optimum J is mu/2 (sum_n w_n |z_n|^2 - <W, Phi' w Z>)."""
+        """Solve for the weights on this basis, and measure J by its definition, however rounding treats the weights."""
         known = self._ridge is not None and self._ridge[0] is basis
         gram, cross = self._sums(basis, Z, with_gram=not known)
         if not known:
             self._ridge = basis, Ridge(gram, self.n_threads)
         assert self._ridge is not None
         W = self._ridge[1].solve(cross, 2.0 * self.lam / mu)
-        whole = Z if self.weight is None else Z * self.weight[:, None]
-        return _Solved(basis, W, 0.5 * mu * float(np.einsum("nl,nl->", whole, Z) - np.einsum("ml,ml->", W, cross)))
+        rows = self._misses(BasisMap(basis, W), Z)
+        whole = float(rows.sum() if self.weight is None else self.weight @ rows)
+        return _Solved(basis, W, self.lam * float(np.einsum("ml,ml->", W, W)) + 0.5 * mu * whole)
+
+    def _misses(self, mapping: BasisMap, Z: Array) -> Array:
+        """|z_n - F(x_n)|^2 of every row (N,)."""
+        R = self._values(mapping, np.float64)
+        R -= Z
+        misses: Array = np.einsum("nl,nl->n", R, R)
+        return misses
 
     def _sums(self, basis: Gaussians, Z: Array, *, with_gram: bool) -> tuple[Array, Array]:
         """Phi' w Phi (M, M), where it is wanted, and Phi' w Z (M, L), in float64 from float32 features."""
@@ -180,8 +191,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         useless = (squares < DEAD) | (np.tril(apart < DEAD * np.maximum(squares, DEAD), -1)).any(axis=1)
         if not useless.any():
             return old.basis
-        R = self._values(BasisMap(old.basis, old.W), np.float64) - Z
-        worst = np.argsort(-np.einsum("nl,nl->n", R, R), kind="stable")[: np.count_nonzero(useless)]
+        misses = self._misses(BasisMap(old.basis, old.W), Z)
+        worst = np.argsort(-misses, kind="stable")[: np.count_nonzero(useless)]
         centers, gamma = old.basis.centers.copy(), np.broadcast_to(old.basis.gamma, old.basis.size).copy()
         places = np.flatnonzero(useless)[: len(worst)]
         centers[places], gamma[places] = self.X[worst], np.max(self.begin.gamma)
@@ -195,9 +206,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         width = np.log(np.broadcast_to(basis.gamma, basis.size)).astype(np.float32)
         weights = W.astype(np.float32)
         batch = min(BATCH, N)
-        spread = float(np.sqrt(np.mean(np.var(basis.centers, axis=0)))) or 1.0
         size = float(np.std(weights)) or 1.0
-        adam = Adam([center, width, weights], [spread, WIDTHS, WEIGHTS * size], RATE, steps)
+        adam = Adam([center, width, weights], [self.spread, WIDTHS, WEIGHTS * size], RATE, steps)
         ridge, target = 2.0 * self.lam * batch / (mu * N), Z.astype(np.float32)
         rng = np.random.default_rng(self.seed)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not kept

@@ -9,6 +9,9 @@ import numpy as np
 from ldsvm.typing import Array
 
 MEAN, SQUARE = 0.9, 0.99  # how much of the running means stays with each step
+# Of an array's largest gradient: what is smaller moves less. Else a number that the objective hardly depends on,
+# such as a centre far from all rows, would move as fast as any other, and without end.
+FLOOR = 1e-3
 
 
 class Adam:
@@ -36,7 +39,7 @@ class Adam:
         """Take one step; the gradients are used as memory."""
         rate = 0.5 * self.rate * (1.0 + np.cos(np.pi * self._done / self.steps))
         self._done += 1
-        # corrections for means that began at zero; the smallest positive number keeps a gradient of zeros harmless
+        # corrections for means that began at zero
         grown, root = 1.0 - MEAN**self._done, np.sqrt(1.0 - SQUARE**self._done)
         everything = zip(self.arrays, self.scales, self._mean, self._square, gradients, strict=True)
         for array, scale, mean, square, slope in everything:
@@ -47,7 +50,8 @@ class Adam:
             slope *= 1.0 - SQUARE
             square += slope
             np.sqrt(square, out=slope)
-            slope += np.finfo(slope.dtype).tiny
+            # below the root of the smallest number squares are zero already
+            slope += max(FLOOR * float(slope.max(initial=0.0)), float(np.sqrt(np.finfo(slope.dtype).tiny)))
             np.divide(mean, slope, out=slope)
             slope *= rate * scale * root / grown
             array -= slope

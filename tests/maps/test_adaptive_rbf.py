@@ -161,8 +161,31 @@ def test_a_path_over_C_is_what_single_fits_give() -> None:
         np.testing.assert_array_equal(one.centers_, alone.centers_)
 
 
-def test_adam_takes_steps_of_its_rate_whatever_the_gradients_size() -> None:
-    for size in (1e-20, 1.0, 1e20):
-        x = np.zeros(3)
-        Adam([x], [2.0], 0.1, 10).step([size * np.array([1.0, -1.0, 0.0])])
-        np.testing.assert_allclose(x, [-0.2, 0.2, 0.0])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_adam_takes_steps_of_its_rate_whatever_the_gradients_size(kind: type) -> None:
+    for size in (1e-15, 1.0, 1e15):
+        x = np.zeros(3, kind)
+        Adam([x], [2.0], 0.1, 10).step([(size * np.array([1.0, -1.0, 0.0])).astype(kind)])
+        np.testing.assert_allclose(x, [-0.2, 0.2, 0.0], rtol=2e-3)
+
+
+def test_adam_leaves_alone_what_the_objective_hardly_depends_on() -> None:
+    x = np.zeros(3, np.float32)
+    adam = Adam([x], [1.0], 0.1, 100)
+    for _ in range(100):
+        adam.step([np.array([1.0, 1e-12, 1e-30], np.float32)])
+    assert x[0] < -1 and abs(x[1]) < 1e-6 and abs(x[2]) < 1e-20
+    alone = np.zeros(1, np.float32)
+    Adam([alone], [1.0], 0.1, 10).step([np.array([1e-30], np.float32)])
+    assert abs(alone[0]) < 1e-6
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 0.05, 10.0])
+def test_centres_stay_near_the_data_and_the_map_is_the_formula(gamma: float) -> None:
+    X, y = load_digits(return_X_y=True)
+    X = X[:400] / 16
+    model = LDSVMClassifier(map="adaptive_rbf", n_basis=15, gamma=gamma, center_steps=300, random_state=0, n_jobs=1)
+    model.fit(X, y[:400], callback=lambda info: info["iteration"] == 4)
+    assert np.abs(model.centers_).max() < 10
+    squares = np.square(X[:, None] - model.centers_.astype(np.float64)).sum(axis=2)
+    np.testing.assert_allclose(model.transform(X), np.exp(-model.gamma_ * squares) @ model.map_.W, atol=1e-6)
