@@ -52,10 +52,10 @@ def _problem(
         *(file for one in shown for file in publish.save(one, here)),
         build.write(here / "table.csv", tables.to_csv(header, rows)),
     ]
-    words = [["claim", "holds here", "measured"], *claims.rows(verdicts)]
-    files.append(
-        build.write(here / "table.md", f"{tables.markdown(header, rows)}\n\n{tables.markdown(words[0], words[1:])}\n")
-    )
+    text = [tables.markdown(header, rows)]
+    if verdicts:
+        text.append(tables.markdown(["claim", "holds here", "measured"], claims.rows(verdicts)))
+    files.append(build.write(here / "table.md", "\n\n".join(text) + "\n"))
     folded = [
         html.details(f"{place}: times and sizes", html.table(*tables.main(outcomes)))
         for place, outcomes in series
