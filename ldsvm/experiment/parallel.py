@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,10 @@ class Cluster:
 
         flights, results = [*self._flights], [flight.results for flight in self._flights]
         left = min(flight.end for flight in flights) - time.monotonic()
-        ray.wait(results, timeout=None if left == math.inf else max(left, 0.0))
-        ready, _ = ray.wait(results, num_returns=len(results), timeout=0)  # the first wait tells of one only
-        found = [self._hear(f) if r in ready else self._stop(f) for f, r in zip(flights, results, strict=True)]
+        with _interrupted():
+            ray.wait(results, timeout=None if left == math.inf else max(left, 0.0))
+            ready, _ = ray.wait(results, num_returns=len(results), timeout=0)  # the first wait tells of one only
+            found = [self._hear(f) if r in ready else self._stop(f) for f, r in zip(flights, results, strict=True)]
         for flight, trials in zip(flights, found, strict=True):
             if trials is not None:
                 self._flights.remove(flight)
@@ -221,6 +223,17 @@ def _serve(
     with threadpool_limits(limit.threads), reported(word), held(share.here()):
         trials = function(job)
     yield trials
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Raise Ctrl-C as what it is: one that comes while Ray's compiled code waits is a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
 
 
 def _failed(job: Job, reason: str) -> list[Trial]:

@@ -26,7 +26,7 @@ from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.machines import shares, too_small
 from ldsvm.experiment.memory_limit import MIB, MemoryLimit
-from ldsvm.experiment.parallel import Cluster, ClusterFailed
+from ldsvm.experiment.parallel import Cluster, ClusterFailed, _interrupted
 from ldsvm.experiment.search import run_search
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
 
@@ -404,3 +404,13 @@ def test_each_machine_divides_its_memory_by_the_jobs_that_go_there() -> None:
     silent = {"NodeID": "e", "Alive": True, "Resources": {"CPU": 4.0}}
     found = shares(10, 2, [*nodes, silent])
     assert found == {"a": MemoryLimit(500, 2), "b": MemoryLimit(100, 2)}  # "c" can run none
+
+
+def test_an_interrupt_that_ray_has_made_something_else_of_is_one_again() -> None:
+    def wait(cause: BaseException | None) -> None:
+        raise SystemError("<cyfunction CoreWorker.wait> returned a result with an exception set") from cause
+
+    with pytest.raises(KeyboardInterrupt), _interrupted():
+        wait(KeyboardInterrupt())
+    with pytest.raises(SystemError), _interrupted():
+        wait(None)
