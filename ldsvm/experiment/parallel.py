@@ -31,6 +31,7 @@ from ldsvm.experiment.trial import Job, Trial, sentence
 
 Run = Callable[[Job], list[Trial]]
 
+CANCELS = 3  # Ray can miss one that comes just when the job begins; further ones of a job that has ended do nothing
 RETRIES = 2  # of a job whose process was killed from outside
 OBJECT_STORE = 100 * 2**20  # bytes of shared memory; only trials pass through it
 LONGEST = 27  # letters of a folder that leave room for Ray's names in the 107 of a Unix socket's
@@ -206,10 +207,12 @@ class Cluster:
 
     def _cancel(self) -> None:
         flights, self._flights = self._flights, []
-        for flight in flights:
+        for again in range(CANCELS if flights else 0):
             import ray
 
-            ray.cancel(flight.results, force=True)
+            time.sleep(0.5 * (again > 0))
+            for flight in flights:
+                ray.cancel(flight.results, force=True)
 
 
 def _serve(

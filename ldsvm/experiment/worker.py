@@ -114,7 +114,7 @@ class Worker:
         self._process = context.Process(target=_serve, args=(theirs,), name="ldsvm-worker")
         # The child ends with the thread that started it, and ours may be one that somebody else ends.
         self._thread = ThreadPoolExecutor(1, "ldsvm-worker")
-        self._thread.submit(self._process.start).result()
+        self._thread.submit(_start, self._process).result()
         theirs.close()
         self._receive(time.monotonic() + START_SECONDS, f"stopped: no process within {START_SECONDS:g} s")
 
@@ -132,6 +132,13 @@ class Worker:
             raise
         self.close()
         raise Stopped(too_late)
+
+
+def _start(process: Any) -> None:
+    """Start a process that does not hear of Ctrl-C, which is for the parent: not while Python starts in it, either."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of this thread alone, which the child inherits
+    process.start()
 
 
 def _serve(pipe: Any) -> None:
