@@ -93,7 +93,6 @@ def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[It
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(extract.stat().st_mtime))
         parts.append(html.link(f"the report, of {made}", f"{config.results.name}/{REPORT}"))
         parts.append(extract.read_text(encoding="utf-8", errors="replace"))
-    (runs / "results").mkdir(parents=True, exist_ok=True)
     name = "paper-small.html" if fast else "paper.html"
     return build.write(runs / "results" / name, html.page("The paper, reproduced", parts))
 

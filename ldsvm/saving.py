@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -212,18 +210,12 @@ def _expect(holds: bool, otherwise: str) -> None:
 
 def replaced(path: str | os.PathLike[str], write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
     """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
-    temporary = None
+    from ldsvm.datasets.atomic import replacing
+
     try:
-        target = Path(path).resolve()  # of a link the file that it means
-        temporary = target.with_name(f".{secrets.token_hex(8)}")
-        with temporary.open("wb") as file:
+        with replacing(Path(path).resolve()) as temporary, temporary.open("wb") as file:  # of a link what it means
             write(file)
-        os.replace(temporary, target)
-        return Path(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise failure(f"{path!s} cannot be written ({reason}).") from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    return Path(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -11,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.validation import _num_samples
 
+from ldsvm import threads
 from ldsvm.estimator import LDSVMClassifier
 
-REPEATS = 5  # predictions of which the fastest counts
+REPEATS = 5  # predictions of which the median counts
 FIRST, LARGEST = 32, 4096  # numbers that n_basis="auto" tries, doubling
 TOLERANCE = 0.002  # of the validation error, for which half the size is a good bargain
 
@@ -154,7 +153,7 @@ def model_bytes(model: LDSVMClassifier) -> int:
 
 
 def predict_us(model: LDSVMClassifier, X: Any) -> float:
-    """Return the microseconds that predicting a row of X (n, D) takes, all rows at once: the fastest of several times.
+    """Return the microseconds that predicting a row of X (n, D) takes, all rows at once: the median of several times.
 
     Examples
     --------
@@ -163,10 +162,8 @@ def predict_us(model: LDSVMClassifier, X: Any) -> float:
     >>> predict_us(LDSVMClassifier(random_state=0).fit(X, y), X) > 0
     True
     """
+    from ldsvm.experiment.judge import predict_us as timed
+
+    X = X if hasattr(X, "shape") else np.asarray(X)
     model.predict(X)  # caches and compilers are warm afterwards
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        model.predict(X)
-        times.append(time.perf_counter() - start)
-    return 1e6 * min(times) / max(1, _num_samples(X))
+    return timed(model, X, REPEATS, threads.n_threads(model.n_jobs))

@@ -103,5 +103,5 @@ def test_what_is_no_graph_is_one_sentence_and_leaves_the_old_file(tmp_path: Path
     with pytest.raises(NotFittedError):
         to_onnx(small(), file)
     with pytest.raises(NotExported, match="cannot be written"):
-        to_onnx(small().fit(*few), tmp_path / "nowhere" / "m.onnx")
+        to_onnx(small().fit(*few), file / "m.onnx")
     assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["m.onnx"]

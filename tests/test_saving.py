@@ -96,7 +96,7 @@ def test_what_cannot_be_saved_is_one_sentence_and_leaves_the_old_file(tmp_path: 
         with pytest.raises(NotSaved, match="cannot be written"):
             ldsvm.save(fitted(), place)
     with pytest.raises(NotSaved, match="cannot be written"):
-        ldsvm.save(fitted(), tmp_path / "nowhere" / "m")
+        ldsvm.save(fitted(), file / "m")
     assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["m"]
 
 

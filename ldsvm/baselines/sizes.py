@@ -48,6 +48,8 @@ def arrays(fitted: Any) -> list[Array]:
 
 
 def _parts(fitted: Any) -> list[Size]:
+    if type(fitted).__name__ == "Coarser":
+        return _parts(fitted.model)
     steps = [step for _, step in fitted.steps] if hasattr(fitted, "steps") else [fitted]
     return [_rule(step)(step) for step in steps]
 

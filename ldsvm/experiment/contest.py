@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ldsvm.baselines import Method, lookup
-from ldsvm.datasets import relabel
 from ldsvm.experiment.coarser import Coarser
 from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.journal import Journal
@@ -179,9 +178,10 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
     """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
     data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
-    model, method, read = fit.model, lookup(job.method.estimator), partial(relabel, how=labels)
+    model, method = fit.model, lookup(job.method.estimator)
+    answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
-    score = judge(model, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs, read=read)
+    score = judge(answers, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs)
     return Judged(
         score=score,
         valid_error=data.valid_error(model),
@@ -192,7 +192,7 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
         stop_reason=reason(model),
         best_iter=getattr(model, "best_iter_", None),
         **(_ours(model) if method.iterative else {}),
-        model=_kept(model, labels, job.method) if method.iterative else None,
+        model=answers if method.iterative else None,
         latent=_latent(model, method, data),
     )
 
@@ -214,11 +214,6 @@ def training_data(prepared: Prepared, labels: str, learnt: str | None = None) ->
 def _ours(model: Any) -> dict[str, Any]:
     kind = model.map if isinstance(model.map, str) else None
     return {"map": kind, "n_latent": int(model.coef_.shape[-1])}
-
-
-def _kept(model: Any, labels: str, method: MethodConfig) -> Any:
-    """Return the model as it answers the problem."""
-    return Coarser(model, labels) if method.labels else model
 
 
 def _latent(model: Any, method: Method, data: Data) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,24 +41,15 @@ class Score:
     confusion: list[list[int]]
 
 
-def judge(
-    fitted: Any,
-    method: Method,
-    X: Any,
-    y: NDArray[Any],
-    *,
-    repeats: int,
-    n_jobs: int,
-    read: Callable[[Any], NDArray[Any]] = np.asarray,
-) -> Score:
+def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
 
     The only place that sees test data; call it once per method, after every choice is made. The speed is the median
     of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
-    compilers. read: makes labels as y has them of those that the classifier has learnt.
+    compilers.
     """
-    classes = np.unique(np.concatenate([read(fitted.classes_), y]))
-    predicted = read(fitted.predict(X))
+    classes = np.unique(np.concatenate([fitted.classes_, y]))
+    predicted = fitted.predict(X)
     confusion = confusion_matrix(y, predicted, classes)
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))
@@ -72,8 +63,8 @@ def judge(
         n_basis=method.count(fitted),
         n_basis_sum=method.total(fitted),
         parameter_bytes=sum(_bytes(array) for array in method.arrays(fitted)),
-        predict_us=(alone := _predict_us(fitted, X, repeats, 1)),
-        predict_all_us=alone if n_jobs == 1 else _predict_us(fitted, X, repeats, n_jobs),
+        predict_us=(alone := predict_us(fitted, X, repeats, 1)),
+        predict_all_us=alone if n_jobs == 1 else predict_us(fitted, X, repeats, n_jobs),
         classes=classes.tolist(),
         class_errors=((totals - np.diag(confusion)) / np.maximum(totals, 1)).tolist(),
         confusion=confusion.tolist(),
@@ -119,7 +110,8 @@ def _threads(fitted: Any, number: int) -> Iterator[None]:
         fitted.set_params(**given)
 
 
-def _predict_us(fitted: Any, X: Any, repeats: int, threads: int) -> float:
+def predict_us(fitted: Any, X: Any, repeats: int, threads: int) -> float:
+    """Return the microseconds that predicting a row of X (n, D) takes, all at once: the median of so many times."""
     times = []
     with _threads(fitted, threads):
         for _ in range(repeats):

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
-from ldsvm.maps.features import BasisMap, by_groups, row_blocks
+from ldsvm.maps.features import Basis, BasisMap, FeatureEvaluation, FeatureRegression
 from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.solvers.adam import Adam
-from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
 
 BATCH = 100  # rows of a gradient step
@@ -67,17 +65,30 @@ def gradient(
     return 0.5 * float(np.einsum("bl,bl->", R, wR)), by_center, by_width, Phi.T @ wR
 
 
+class Computed:
+    """phi(X) (N, M) as an array of which only the rows that are asked for are computed, and none are kept."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, basis: Basis, X: Array) -> None:
+        self.basis, self.X, self.shape = basis, X, (len(X), basis.size)
+
+    def __getitem__(self, rows: Any) -> Array:
+        features: Array = self.basis(self.X[rows], np.float32)
+        return features
+
+
 @dataclass(frozen=True)
 class _Solved:
-    """A basis with its exact weights and the value of J."""
+    """The ridge regression on one basis, its map, and the value of J there."""
 
-    basis: Gaussians
-    W: Array
+    regression: FeatureRegression
+    mapping: BasisMap
     value: float
 
 
 class AdaptiveEvaluation(Evaluation):
-    """Maps whose bases differ, on fixed inputs: features are computed anew, block by block, as for a prediction."""
+    """Maps whose bases differ, on fixed inputs."""
 
     def __init__(self, X: Array, n_threads: int) -> None:
         self.X, self.n_threads = X, n_threads
@@ -86,17 +97,8 @@ class AdaptiveEvaluation(Evaluation):
         return self._values(mapping, np.float32)
 
     def _values(self, mapping: Map, dtype: Any) -> Array:
-        """F (N, L) in float64, with the product of features and weights in the given precision."""
         assert isinstance(mapping, BasisMap)
-        W = mapping.W.astype(dtype)
-        F = np.empty((len(self.X), W.shape[1]))
-
-        def fill(group: list[slice]) -> None:
-            for rows in group:
-                F[rows] = mapping.basis(self.X[rows], np.float32).astype(dtype, copy=False) @ W
-
-        by_groups(fill, len(self.X), mapping.basis.size, self.n_threads)
-        return F
+        return FeatureEvaluation(Computed(mapping.basis, self.X), self.n_threads).product(mapping, dtype)
 
 
 class AdaptiveRegression(AdaptiveEvaluation, Regression):
@@ -112,7 +114,7 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         self.weight, self.begin, self.lam, self.steps, self.seed = weight, begin, lam, steps, seed
         some = X[:: max(1, len(X) // SOME)].astype(np.float64)
         self.spread = float(np.sqrt(np.mean(np.var(some, axis=0)))) or 1.0
-        self._ridge: tuple[Gaussians, Ridge] | None = None  # of the basis that was kept last
+        self._last: FeatureRegression | None = None  # on the basis that was kept, with its Gram matrix
         self._first: tuple[Array, float, BasisMap] | None = None
 
     def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
@@ -134,66 +136,44 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         return AdaptiveEvaluation(X, self.n_threads)
 
     def _lower(self, basis: Gaussians, Z: Array, mu: float, steps: int) -> BasisMap:
-        old = self._solved(basis, Z, mu)
-        ridge = self._ridge
-        moved = self._descend(self._revived(old, Z), old.W, Z, mu, steps)
+        best = self._solved(basis, Z, mu)
+        moved = self._descend(self._revived(best, Z), best.mapping.W, Z, mu, steps)
         if np.isfinite(moved.centers).all():
             new = self._solved(moved, Z, mu)
-            if new.value < old.value:
-                return BasisMap(new.basis, new.W)
-        self._ridge = ridge
-        return BasisMap(old.basis, old.W)
+            best = new if new.value < best.value else best
+        self._last = best.regression
+        return best.mapping
 
     def _solved(self, basis: Gaussians, Z: Array, mu: float) -> _Solved:
         """Solve for the weights on this basis, and measure J by its definition, however rounding treats the weights."""
-        known = self._ridge is not None and self._ridge[0] is basis
-        gram, cross = self._sums(basis, Z, with_gram=not known)
-        if not known:
-            self._ridge = basis, Ridge(gram, self.n_threads)
-        assert self._ridge is not None
-        W = self._ridge[1].solve(cross, 2.0 * self.lam / mu)
-        rows = self._misses(BasisMap(basis, W), Z)
+        regression = self._last
+        if regression is None or regression.basis is not basis:
+            with threads.limit(self.n_threads):  # for the Gram matrix
+                regression = FeatureRegression(basis, Computed(basis, self.X), self.weight, self.lam, self.n_threads)
+        mapping = regression.fit(Z, mu)
+        assert isinstance(mapping, BasisMap)
+        rows = self._misses(mapping, Z)
         whole = float(rows.sum() if self.weight is None else self.weight @ rows)
-        return _Solved(basis, W, self.lam * float(np.einsum("ml,ml->", W, W)) + 0.5 * mu * whole)
+        return _Solved(regression, mapping, self.lam * mapping.penalty + 0.5 * mu * whole)
 
-    def _misses(self, mapping: BasisMap, Z: Array) -> Array:
+    def _misses(self, mapping: Map, Z: Array) -> Array:
         """|z_n - F(x_n)|^2 of every row (N,)."""
-        R = self._values(mapping, np.float64)
+        R = self.values(mapping)
         R -= Z
         misses: Array = np.einsum("nl,nl->n", R, R)
         return misses
 
-    def _sums(self, basis: Gaussians, Z: Array, *, with_gram: bool) -> tuple[Array, Array]:
-        """Phi' w Phi (M, M), where it is wanted, and Phi' w Z (M, L), in float64 from float32 features."""
-        gram, cross = (
-            np.zeros((basis.size,) * 2 if with_gram else (0, 0), order="F"),
-            np.zeros((basis.size, Z.shape[1])),
-        )
-        with threads.limit(self.n_threads):
-            for rows in row_blocks(len(self.X), basis.size):
-                Phi = basis(self.X[rows], np.float32).astype(np.float64)
-                if self.weight is None:
-                    cross += Phi.T @ Z[rows]
-                else:
-                    cross += Phi.T @ (Z[rows] * self.weight[rows, None])
-                    Phi *= np.sqrt(self.weight[rows, None])
-                if with_gram:
-                    gram = dsyrk(1.0, Phi.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
-        gram += np.tril(gram, -1).T
-        return gram, cross
-
     def _revived(self, old: _Solved, Z: Array) -> Gaussians:
         """Move centres that are of no use, far from all rows or equal to another, to the rows that are fitted worst."""
-        assert self._ridge is not None
-        gram = self._ridge[1].gram
+        basis, gram = old.mapping.basis, old.regression.ridge.gram
+        assert isinstance(basis, Gaussians)
         squares = np.diag(gram)
         apart = squares[:, None] + squares - 2.0 * gram  # sum_n (phi_m - phi_k)^2
         useless = (squares < DEAD) | (np.tril(apart < DEAD * np.maximum(squares, DEAD), -1)).any(axis=1)
         if not useless.any():
-            return old.basis
-        misses = self._misses(BasisMap(old.basis, old.W), Z)
-        worst = np.argsort(-misses, kind="stable")[: np.count_nonzero(useless)]
-        centers, gamma = old.basis.centers.copy(), np.broadcast_to(old.basis.gamma, old.basis.size).copy()
+            return basis
+        worst = np.argsort(-self._misses(old.mapping, Z), kind="stable")[: np.count_nonzero(useless)]
+        centers, gamma = basis.centers.copy(), np.broadcast_to(basis.gamma, basis.size).copy()
         places = np.flatnonzero(useless)[: len(worst)]
         centers[places], gamma[places] = self.X[worst], np.max(self.begin.gamma)
         return Gaussians(centers, gamma)

@@ -113,9 +113,9 @@ class FeatureEvaluation(Evaluation):
         self.Phi, self.n_threads = Phi, n_threads
 
     def values(self, mapping: Map) -> Array:
-        return self._product(mapping, self.Phi.dtype)
+        return self.product(mapping, self.Phi.dtype)
 
-    def _product(self, mapping: Map, dtype: Any) -> Array:
+    def product(self, mapping: Map, dtype: Any) -> Array:
         """Phi W (N, L) in float64, computed in the given precision."""
         assert isinstance(mapping, BasisMap)
         W = mapping.W.astype(dtype, copy=False)
@@ -150,7 +150,7 @@ class FeatureRegression(FeatureEvaluation, Regression):
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
-        return self._product(mapping, np.float64)
+        return self.product(mapping, np.float64)
 
     def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
         ridge = 2.0 * self.lam / mu

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import yaml
 
 from ldsvm.baselines import lookup
+from ldsvm.datasets.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.experiment.config import Config, ProblemConfig
 from ldsvm.experiment.outcome import Outcome, percent
@@ -278,10 +278,6 @@ def settings(config: Config) -> str:
 
 def write(file: Path, content: str | bytes) -> Path:
     """Write a file at once or not at all."""
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
+    with replacing(file) as temporary:
         temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
     return file

@@ -81,7 +81,7 @@ def test_no_step_raises_the_objective_and_its_value_is_right(weighted: bool) -> 
         targets = targets + 0.2 * rng.normal(size=Z.shape)
         assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
         kept = problem._solved(mapping.basis, targets, MU)
-        before = objective(BasisMap(kept.basis, kept.W), problem, targets, weight)
+        before = objective(kept.mapping, problem, targets, weight)
         assert kept.value == pytest.approx(before, rel=1e-6)
         mapping = problem.fit(targets, MU, mapping)
         assert objective(mapping, problem, targets, weight) <= before * (1 + 1e-9)
@@ -94,7 +94,7 @@ def test_a_weight_of_two_counts_as_two_rows() -> None:
     one, other = regression(X, weight=weight.astype(float)), regression(X[times])
     basis = Gaussians(X[:4], np.array([0.5, 1.0, 2.0, 3.0]))
     first, second = one._solved(basis, Z, MU), other._solved(basis, Z[times], MU)
-    np.testing.assert_allclose(first.W, second.W, rtol=1e-8)
+    np.testing.assert_allclose(first.mapping.W, second.mapping.W, rtol=1e-8)
     assert first.value == pytest.approx(second.value, rel=1e-9)
 
 
@@ -113,12 +113,12 @@ def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
     problem = regression(X)
     centers = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
     old = problem._solved(Gaussians(centers, 1.0), Z, MU)
-    worst = np.argsort(-np.square(problem.values(BasisMap(old.basis, old.W)) - Z).sum(axis=1))[:2]
+    worst = np.argsort(-np.square(problem.values(old.mapping) - Z).sum(axis=1))[:2]
     revived = problem._revived(old, Z)
     np.testing.assert_array_equal(revived.centers[[0, 3]], centers[[0, 3]])
     np.testing.assert_array_equal(np.sort(revived.centers[[1, 2]], axis=0), np.sort(X[worst], axis=0))
     useful = problem._solved(Gaussians(X[:4], 1.0), Z, MU)
-    assert problem._revived(useful, Z) is useful.basis
+    assert problem._revived(useful, Z) is useful.mapping.basis
 
 
 def test_an_offset_of_the_inputs_changes_nothing() -> None:
