@@ -39,9 +39,9 @@ def by_groups(work: Callable[[list[slice]], T], n_rows: int, width: int, n_threa
     itself: its own threads would have to be woken for every block, and would hold the cores for a while afterwards.
     """
     every = list(row_blocks(n_rows, width))
-    groups = [every[part] for part in threads.blocks(len(every), GROUPS, least=1)] if every else []
-    if not groups:
-        return []
+    if len(every) < 2:
+        return [work(every)] if every else []
+    groups = [every[part] for part in threads.blocks(len(every), GROUPS, least=1)]
     with threads.alone(), threads.Blocks(len(groups), n_threads, least=1) as team:
         return [
             result for results in team.map(lambda part: [work(group) for group in groups[part]]) for result in results
