@@ -82,31 +82,41 @@ class Worker:
 
         limit_s: seconds. memory: what the call may allocate, None as much as it likes.
         """
-        if self._process is None:
-            self._start()
-        self._limit = None if memory is None else memory.here()
-        self._pipe.send((function, arguments, self._limit))
-        end = time.monotonic() + limit_s
-        while True:
-            kind, value = self._receive(end, f"stopped: time limit of {limit_s:g} s")
-            if kind == "done":
-                return value
-            if kind == "failed":
-                raise value
-            if kind == "stopped":
-                raise Stopped(value)
-            if tell is not None:
-                tell(value)
+        try:
+            if self._process is None:
+                self._start()
+            self._limit = None if memory is None else memory.here()
+            kind, value = self._ask((function, arguments, self._limit), limit_s, tell or _ignore)
+        except BaseException:  # such as Ctrl-C: an answer on its way would be taken for that of the next call
+            self.close()
+            raise
+        if kind == "failed":
+            raise value
+        if kind == "stopped":
+            raise Stopped(value)
+        return value
 
     def close(self) -> None:
         """End the child process, whatever it does."""
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return
-        self._process.kill()
-        self._process.join()
+        if process.pid is not None:  # else something came between before it had started
+            process.kill()
+            process.join()
         self._pipe.close()
-        self._thread.shutdown()
-        self._process = None
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    def _ask(self, work: Any, limit_s: float, tell: Tell) -> tuple[str, Any]:
+        """Send work and pass on what is told on the way until its answer is there."""
+        self._pipe.send(work)
+        end = time.monotonic() + limit_s
+        while True:
+            kind, value = self._receive(end, f"stopped: time limit of {limit_s:g} s")
+            if kind != "news":
+                return kind, value
+            tell(value)
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # a fork after threads have run may hang
@@ -127,10 +137,6 @@ class Worker:
             self._process.join()
             under = "" if self._limit is None else self._limit.under
             too_late = f"stopped: its process ended with {_cause(self._process.exitcode)}{under}"
-        except BaseException:  # such as Ctrl-C: the child must not go on
-            self.close()
-            raise
-        self.close()
         raise Stopped(too_late)
 
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,3 +198,38 @@ def _alive(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@pytest.mark.parametrize("moment", ["sent", "told", "started"])
+def test_what_interrupts_a_call_leaves_no_answer_for_the_next_one(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # as Prefect's limit of a task does, in whatever line it meets; the next call is another method's
+    class Late(BaseException):
+        pass
+
+    def interrupt(_: object) -> None:
+        raise Late
+
+    with Worker() as worker:
+        first = None if moment == "started" else worker.call(whoami, limit_s=60)
+        if moment == "sent":
+            send = worker._pipe.send
+            monkeypatch.setattr(worker, "_pipe", Sending(worker._pipe, lambda work: (send(work), interrupt(work))))
+        if moment == "started":
+            monkeypatch.setattr(worker, "_receive", lambda *_: interrupt(None))
+        with pytest.raises(Late):
+            worker.call(twice, 1, limit_s=60, tell=interrupt)
+        if moment == "started":
+            monkeypatch.undo()
+        assert worker._process is None
+        assert worker.call(twice, 21, limit_s=60) == 42
+        assert worker.call(whoami, limit_s=60) != first
+
+
+class Sending:
+    """A pipe whose `send` is another."""
+
+    def __init__(self, pipe: Any, send: Callable[[Any], Any]) -> None:
+        self._pipe, self.send = pipe, send
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipe, name)
