@@ -35,34 +35,53 @@ RANGE = 20.0  # a width may become so many times smaller or larger than the firs
 DEAD = 1e-6  # sum of a basis function's squares over the rows, and of a difference of two, below which one is of no use
 
 
-def gradient(
-    x: Array, z: Array, weight: Array | None, center: Array, width: Array, W: Array
-) -> tuple[float, Array, Array, Array]:
-    """Half the squared residual of a batch and its derivatives by centres, log-widths and weights.
+class Slopes:
+    """Half the squared residual of batches and its derivatives, in arrays that are made once and used for every batch.
 
-    x (B, D), z (B, L), weight (B,) or None for ones; center (M, D), width (M,) logarithms of gamma, W (M, L). Returns
-    1/2 sum_n w_n |z_n - W' phi(x_n)|^2, and arrays like center, width and W.
-
-    With R = Phi W - Z and T = (w R W') o Phi: d/dc_m = 2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m = sum_n T_nm
-    log phi_m(x_n), d/dW = Phi' w R.
+    batch, M, D, L: rows of x, centres, and dimensions of rows and coordinates. After a call the derivatives by centres
+    (M, D), log-widths (M,) and weights (M, L) are `center`, `width` and `weight`.
     """
-    gamma = np.exp(width)
-    scaled = center * gamma[:, None]
-    exponent = x @ (2.0 * scaled.T)
-    exponent -= np.einsum("bd,bd->b", x, x)[:, None] * gamma
-    exponent -= np.einsum("md,md->m", scaled, center)
-    np.minimum(exponent, 0.0, out=exponent)
-    Phi = np.exp(exponent)
-    R = Phi @ W
-    R -= z
-    wR = R if weight is None else R * weight[:, None]
-    T = wR @ W.T
-    T *= Phi
-    by_center = T.T @ x
-    by_center -= T.sum(axis=0)[:, None] * center
-    by_center *= 2.0 * gamma[:, None]
-    by_width = np.einsum("bm,bm->m", T, exponent)
-    return 0.5 * float(np.einsum("bl,bl->", R, wR)), by_center, by_width, Phi.T @ wR
+
+    def __init__(self, batch: int, M: int, D: int, L: int, dtype: Any = np.float32) -> None:
+        self.center, self.width, self.weight = np.empty((M, D), dtype), np.empty(M, dtype), np.empty((M, L), dtype)
+        self._x, self._sums, self._operand = (np.empty((rows, D + 2), dtype) for rows in (batch, M, M))
+        self._exponent, self._Phi, self._T = (np.empty((batch, M), dtype) for _ in range(3))
+        self._zeros = np.zeros(M, dtype)  # NumPy compares arrays with one number several times slower
+        self._R, self._wR = (np.empty((batch, L), dtype) for _ in range(2))
+
+    def __call__(self, x: Array, z: Array, weight: Array | None, center: Array, width: Array, W: Array) -> float:
+        """Return 1/2 sum_n w_n |z_n - W' phi(x_n)|^2 and derive it.
+
+        x (batch, D), z (batch, L), weight (batch,) or None for ones; center (M, D), width (M,) logarithms of gamma,
+        W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m = 2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m
+        = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
+        """
+        self._features(x, center, width)
+        np.matmul(self._Phi, W, out=self._R)
+        self._R -= z
+        wR = self._R if weight is None else np.multiply(self._R, weight[:, None], out=self._wR)
+        np.matmul(wR, W.T, out=self._T)
+        self._T *= self._Phi
+        np.matmul(self._T.T, self._x, out=self._sums)  # of T x, T |x|^2 and T
+        np.multiply(center, self._sums[:, -1:], out=self.center)
+        np.subtract(self._sums[:, :-2], self.center, out=self.center)
+        self.center *= -2.0 * self._operand[:, -2:-1]
+        np.einsum("bm,bm->m", self._T, self._exponent, out=self.width)
+        np.matmul(self._Phi.T, wR, out=self.weight)
+        return 0.5 * float(np.einsum("bl,bl->", self._R, wR))
+
+    def _features(self, x: Array, center: Array, width: Array) -> None:
+        """Compute Phi and its logarithms: (x, |x|^2, 1) times (2 gamma c, -gamma, -gamma |c|^2) is -gamma |x - c|^2."""
+        gamma = np.exp(width)
+        self._x[:, :-2] = x
+        self._x[:, -2] = np.einsum("bd,bd->b", x, x)
+        self._x[:, -1] = 1.0
+        np.multiply(center, (2.0 * gamma)[:, None], out=self._operand[:, :-2])
+        self._operand[:, -2] = -gamma
+        self._operand[:, -1] = -gamma * np.einsum("md,md->m", center, center)
+        np.matmul(self._x, self._operand.T, out=self._exponent)
+        np.minimum(self._exponent, self._zeros, out=self._exponent)
+        np.exp(self._exponent, out=self._Phi)
 
 
 class Computed:
@@ -181,23 +200,22 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
     def _descend(self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int) -> Gaussians:
         """Return the basis after stochastic gradient steps on centres, log-widths and weights from the given ones."""
         N, shift = len(self.X), basis.centers.mean(axis=0, dtype=np.float64).astype(np.float32)
-        first = np.log(float(np.max(self.begin.gamma)))
+        middle, most = np.log(np.max(self.begin.gamma)), np.log(RANGE)
         center = basis.centers - shift  # distances around a mean: an offset of the data costs no digits
         width = np.log(np.broadcast_to(basis.gamma, basis.size)).astype(np.float32)
-        weights = W.astype(np.float32)
-        batch = min(BATCH, N)
-        size = float(np.std(weights)) or 1.0
+        weights, target = W.astype(np.float32, order="C"), Z.astype(np.float32)
+        batch, size = min(BATCH, N), float(np.std(weights)) or 1.0
+        slopes = Slopes(batch, basis.size, self.X.shape[1], weights.shape[1])
         adam = Adam([center, width, weights], [self.spread, WIDTHS, WEIGHTS * size], RATE, steps)
-        ridge, target = 2.0 * self.lam * batch / (mu * N), Z.astype(np.float32)
-        rng = np.random.default_rng(self.seed)
+        ridge, rng = np.float32(2.0 * self.lam * batch / (mu * N)), np.random.default_rng(self.seed)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not kept
             for rows in _batches(N, batch, steps, rng):
                 x = self.X[rows].astype(np.float32, copy=False) - shift
                 share = None if self.weight is None else self.weight[rows].astype(np.float32)
-                _, by_center, by_width, by_weight = gradient(x, target[rows], share, center, width, weights)
-                by_weight += ridge * weights
-                adam.step([by_center, by_width, by_weight])
-                np.clip(width, first - np.log(RANGE), first + np.log(RANGE), out=width)
+                slopes(x, target[rows], share, center, width, weights)
+                slopes.weight += ridge * weights
+                adam.step([slopes.center, slopes.width, slopes.weight])
+                np.clip(width, middle - most, middle + most, out=width)
         return Gaussians(center + shift, np.exp(width.astype(np.float64)))
 
 

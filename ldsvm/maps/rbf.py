@@ -65,7 +65,7 @@ class Gaussians(Basis):
         x[:, D] = -square
         x[:, D + 1] = 1.0
         out: Array = x @ self._operand(dtype)
-        np.minimum(out, 0.0, out=out)
+        np.minimum(out, np.zeros(self.size, dtype), out=out)  # several times faster than with one number
         return np.exp(out, out=out)
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 from ldsvm import LDSVMClassifier, fit_path
 from ldsvm.maps import AdaptiveRBF
-from ldsvm.maps.adaptive_rbf import RANGE, AdaptiveRegression, gradient
+from ldsvm.maps.adaptive_rbf import RANGE, AdaptiveRegression, Slopes
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.adam import Adam
@@ -45,16 +45,30 @@ def test_the_gradient_is_that_of_finite_differences(weighted: bool) -> None:
     rng = np.random.default_rng(1)
     x, z, weight = rng.normal(size=(7, 3)), rng.normal(size=(7, 2)), rng.uniform(0.5, 2, 7) if weighted else None
     point = [rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3 - 1, rng.normal(size=(4, 2))]
-    found = gradient(x, z, weight, *point)
-    for array, slope in zip(point, found[1:], strict=True):
+    slopes, other = Slopes(7, 4, 3, 2, np.float64), Slopes(7, 4, 3, 2, np.float64)
+    other(x + 1.0, z, weight, *point)  # what an earlier batch has left there
+    slopes(x, z, weight, *point)
+    for array, slope in zip(point, (slopes.center, slopes.width, slopes.weight), strict=True):
         for place in np.ndindex(array.shape):
             step, at = 1e-6, array[place]
             values = []
             for moved in (at + step, at - step):
                 array[place] = moved
-                values.append(gradient(x, z, weight, *point)[0])
+                values.append(other(x, z, weight, *point))
             array[place] = at
             assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("D", [1, 2, 3, 6])  # NumPy negates columns of rows of four numbers wrongly
+def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
+    rng = np.random.default_rng(D)
+    shapes = (50, D), (50, 3), (50,), (8, D), (8,), (8, 3)
+    given = [rng.uniform(-1, 1, size=shape) for shape in shapes]
+    single, double = Slopes(50, 8, D, 3), Slopes(50, 8, D, 3, np.float64)
+    assert single(*(array.astype(np.float32) for array in given)) == pytest.approx(double(*given), rel=1e-4)
+    for name in ("center", "width", "weight"):
+        found, right = getattr(single, name), getattr(double, name)
+        np.testing.assert_allclose(found, right, atol=1e-4 * np.abs(right).max())
 
 
 def test_centres_and_widths_of_a_planted_network_are_found() -> None:
