@@ -137,6 +137,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     There is no ``predict_proba``; wrap the classifier in sklearn.calibration.CalibratedClassifierCV. In a pipeline,
     an ``eval_set`` must hold rows as the earlier steps leave them; ``early_stopping=True`` needs no such care.
 
+    Temporary arrays are made for a block of rows at a time, at most 20 MB for each thread, and fewer where
+    ``sklearn.set_config(working_memory=...)`` says so in MiB. Besides, training keeps the features phi(X) in float32,
+    4 N M bytes; ``map="adaptive_rbf"`` does not.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

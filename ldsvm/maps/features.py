@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
+from sklearn import get_config
 
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
@@ -26,8 +27,12 @@ GROUPS = 16  # of consecutive blocks that are worked on at a time, and so the mo
 
 
 def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]:
-    """Consecutive slices of rows of at most ``numbers`` numbers, at least one row each."""
-    size = max(1, numbers // max(1, width))
+    """Consecutive slices of rows of at most ``numbers`` numbers, at least one row each.
+
+    Fewer where ``sklearn.set_config(working_memory=...)`` allows less than these numbers take in float64.
+    """
+    allowed = int(get_config()["working_memory"] * 2**20) // 8
+    size = max(1, min(numbers, allowed) // max(1, width))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 
+from ldsvm import LDSVMClassifier
 from ldsvm.maps import RBF, Linear
 from ldsvm.maps import features as room
 from ldsvm.maps.features import BasisMap, FeatureEvaluation, by_groups, row_blocks
@@ -83,6 +85,18 @@ def test_row_blocks_cover_every_row_once(n: int, width: int, numbers: int) -> No
     parts = [np.arange(n)[rows] for rows in row_blocks(n, width, numbers)]
     assert np.concatenate(parts).tolist() == list(range(n))
     assert all(len(p) == 1 or len(p) * width <= numbers for p in parts)
+
+
+def test_the_working_memory_of_scikit_learn_bounds_the_blocks() -> None:
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(300, 4)), np.arange(300) % 3
+    model = LDSVMClassifier(map="adaptive_rbf", n_basis=20, center_steps=20, random_state=0, max_iter=3, tol=1.0)
+    whole = model.fit(X, y).decision_function(X)
+    with sklearn.config_context(working_memory=0.001):  # 131 numbers
+        assert [rows.stop - rows.start for rows in row_blocks(20, 20)] == [6, 6, 6, 2]
+        assert [rows.stop - rows.start for rows in row_blocks(2, 1000)] == [1, 1]
+        parts = model.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(parts, whole, atol=1e-4)
 
 
 def test_decide_is_the_machine_on_the_map() -> None:
