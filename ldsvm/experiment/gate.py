@@ -1,0 +1,160 @@
+"""Whether a newly trained model, the challenger, takes the place of the one in use, the champion. No MLflow.
+
+The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
+change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
+all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
+many are the challenger's that a fair coin would rarely give as many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from ldsvm.experiment.config import Frozen
+from ldsvm.experiment.judge import Score
+
+
+class Change(Frozen):
+    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
+
+    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
+    champion's value.
+    """
+
+    threshold: float | None = Field(default=None, ge=0)
+    min_absolute_change: float = Field(default=0.0, ge=0)
+    min_relative_change: float = Field(default=0.0, ge=0, le=1)
+
+
+class Ceiling(Frozen):
+    """What a cost may be at most."""
+
+    threshold: float = Field(gt=0)
+
+
+class GateConfig(Frozen):
+    """The rules of promotion.
+
+    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
+    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
+    confidence: of McNemar's test. n_basis, predict_us, parameter_bytes: ceilings on basis functions, microseconds per
+    row on one thread, and the size of what a prediction needs.
+    """
+
+    error_percent: Change = Change()
+    class_error_percent: Ceiling | None = None
+    evidence: Literal["better", "not_worse"] = "better"
+    confidence: float = Field(default=0.95, ge=0.5, lt=1)
+    n_basis: Ceiling | None = None
+    predict_us: Ceiling | None = None
+    parameter_bytes: Ceiling | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule with its numbers. value: what was found; bound: what is allowed."""
+
+    name: str
+    passed: bool
+    value: float
+    bound: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All rules that were looked at. The challenger is promoted when every one of them holds."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def promote(self) -> bool:
+        """Whether the challenger becomes the champion."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence, with the reasons of a refusal."""
+        if self.promote:
+            return f"Promoted: all {len(self.checks)} rules hold."
+        return "Refused: " + "; ".join(check.sentence for check in self.checks if not check.passed) + "."
+
+
+def gate(
+    rules: GateConfig, challenger: Score, champion: Score | None = None, only_right: tuple[int, int] = (0, 0)
+) -> Verdict:
+    """Judge the challenger by the rules.
+
+    challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count.
+    only_right: how many rows of the holdout only the challenger, and only the champion, gets right.
+    """
+    checks = [_at_most(name, value, bound) for name, value, bound in _ceilings(rules, challenger)]
+    if champion is not None:
+        checks += [*_gains(rules.error_percent, challenger, champion), _beyond_chance(rules, *only_right)]
+    return Verdict(tuple(checks))
+
+
+def _ceilings(rules: GateConfig, score: Score) -> list[tuple[str, float, float]]:
+    found = [
+        ("error_percent", 100 * score.error, rules.error_percent),
+        ("class_error_percent", 100 * max(score.class_errors), rules.class_error_percent),
+        ("n_basis", score.n_basis or 0, rules.n_basis),
+        ("predict_us", score.predict_us, rules.predict_us),
+        ("parameter_bytes", score.parameter_bytes, rules.parameter_bytes),
+    ]
+    return [
+        (name, value, rule.threshold) for name, value, rule in found if rule is not None and rule.threshold is not None
+    ]
+
+
+def _at_most(name: str, value: float, bound: float) -> Check:
+    passed = value <= bound
+    return Check(name, passed, value, bound, f"{name} is {value:.4g}, {'at most' if passed else 'above'} {bound:.4g}")
+
+
+def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
+    old, gain = 100 * champion.error, 100 * (champion.error - challenger.error)
+    bounds = {"min_absolute_change": rule.min_absolute_change, "min_relative_change": rule.min_relative_change * old}
+    return [
+        Check(
+            f"error_percent {name}",
+            gain >= bound,
+            gain,
+            bound,
+            f"the error falls by {gain:.4g} points from {old:.4g} %, {name} wants {bound:.4g}",
+        )
+        for name, bound in bounds.items()
+        if bound > 0
+    ]
+
+
+def _beyond_chance(rules: GateConfig, ours: int, theirs: int) -> Check:
+    """McNemar's exact test, one-sided: could as lopsided a count come from two equally good models?
+
+    Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", 1947.
+    """
+    allowed = 1 - rules.confidence
+    better, worse = mcnemar(ours, theirs), mcnemar(theirs, ours)
+    passed, p = (better <= allowed, better) if rules.evidence == "better" else (worse > allowed, worse)
+    what = f"only the challenger is right on {ours} rows, only the champion on {theirs}"
+    chance = f"equally good models would differ so in {100 * p:.3g} % of cases"
+    wants = f"at most {100 * allowed:.3g} %" if rules.evidence == "better" else f"more than {100 * allowed:.3g} %"
+    return Check(f"mcnemar {rules.evidence}", passed, p, allowed, f"{what}: {chance}, {wants} is wanted")
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Return the probability of at least so many wins among wins + losses tosses of a fair coin.
+
+    Examples
+    --------
+    >>> mcnemar(5, 0)
+    0.03125
+    >>> mcnemar(0, 0)
+    1.0
+    """
+    from scipy.stats import binom
+
+    return float(binom.sf(wins - 1, wins + losses, 0.5))

@@ -1,0 +1,88 @@
+"""The gate: every rule refuses by itself, noise does not promote, a real gain does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+
+from ldsvm.experiment.gate import GateConfig, Verdict, gate, mcnemar
+from ldsvm.experiment.judge import Score
+
+
+def score(wrong: int, n: int = 1000) -> Score:
+    return Score(
+        error=wrong / n, error_low=0, error_high=1, n_wrong=wrong, n_test=n, n_basis=200, n_basis_sum=200,
+        parameter_bytes=50_000, predict_us=12.0, predict_all_us=6.0, classes=["a", "b"], class_errors=[0.01, 0.09],
+        confusion=[[1, 0], [0, 1]],
+    )  # fmt: skip
+
+
+def judged(rules: object, wrong: int = 50, old: int | None = 80, only: tuple[int, int] = (40, 10)) -> Verdict:
+    return gate(GateConfig.model_validate(rules), score(wrong), None if old is None else score(old), only)
+
+
+def test_the_probability_is_a_sum_of_binomials() -> None:
+    for wins, losses in ((0, 0), (1, 0), (7, 3), (3, 7), (60, 40)):
+        n = wins + losses
+        assert mcnemar(wins, losses) == pytest.approx(sum(comb(n, k) for k in range(wins, n + 1)) / 2**n)
+
+
+def test_a_gain_beyond_chance_promotes_and_says_so() -> None:
+    verdict = judged({})
+    assert verdict.promote and verdict.sentence == "Promoted: all 1 rules hold."
+    assert [check.name for check in verdict.checks] == ["mcnemar better"]
+    assert verdict.checks[0].value == pytest.approx(mcnemar(40, 10))
+
+
+def test_a_gain_within_chance_does_not_promote() -> None:
+    verdict = judged({}, wrong=79, only=(10, 9))
+    assert not verdict.promote
+    assert verdict.sentence.startswith("Refused: only the challenger is right on 10 rows, only the champion on 9: ")
+
+
+def test_two_equal_models_are_rarely_taken_for_different_ones() -> None:
+    # on rows that each gets wrong by chance alone, a false promotion happens in at most 5 % of the cases
+    rng = np.random.default_rng(0)
+    promoted = 0
+    for _ in range(2000):
+        right = rng.random((2, 300)) > 0.1
+        only = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
+        promoted += judged({}, only=only).promote
+    assert 0.005 < promoted / 2000 < 0.06
+
+
+def test_not_worse_takes_an_equal_model_and_refuses_one_that_is_worse_beyond_chance() -> None:
+    assert judged({"evidence": "not_worse"}, only=(10, 12)).promote
+    assert not judged({"evidence": "not_worse"}, only=(10, 40)).promote
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        ({"error_percent": {"threshold": 4.9}}, "error_percent"),
+        ({"class_error_percent": {"threshold": 8.9}}, "class_error_percent"),
+        ({"n_basis": {"threshold": 199}}, "n_basis"),
+        ({"predict_us": {"threshold": 11.9}}, "predict_us"),
+        ({"parameter_bytes": {"threshold": 49_999}}, "parameter_bytes"),
+        ({"error_percent": {"min_absolute_change": 3.1}}, "error_percent min_absolute_change"),
+        ({"error_percent": {"min_relative_change": 0.38}}, "error_percent min_relative_change"),
+    ],
+)
+def test_every_rule_refuses_by_itself(rules: dict[str, dict[str, float]], name: str) -> None:
+    verdict = judged(rules)
+    assert [check.name for check in verdict.checks if not check.passed] == [name]
+    looser = {key: {k: v * (0.9 if "change" in k else 1.1) for k, v in rule.items()} for key, rule in rules.items()}
+    assert judged(looser).promote
+
+
+def test_without_a_champion_only_ceilings_count() -> None:
+    assert judged({"error_percent": {"min_absolute_change": 3.1}}, old=None).promote
+    assert not judged({"error_percent": {"threshold": 4.9}}, old=None).promote
+
+
+def test_a_model_without_basis_functions_keeps_to_any_ceiling_on_them() -> None:
+    linear = replace(score(50), n_basis=None)
+    assert gate(GateConfig.model_validate({"n_basis": {"threshold": 1}}), linear).promote
