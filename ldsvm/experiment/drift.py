@@ -1,0 +1,208 @@
+"""Whether new rows look like those a model was trained on: inputs, labels, and where they lie in the latent space.
+
+The training rows themselves are not needed, and not kept: a `Profile` holds counts in bins. For each input, for the
+labels, and for the distance of a row to its nearest class centroid in F(x), two numbers compare such counts:
+
+* the population stability index, sum (p - q) log(p / q) over bins of the shares p then and q now: how much it moved;
+* Pearson's chi-squared test of homogeneity on the same bins: whether chance alone would move it as much. Many inputs
+  are tested at once, so Benjamini and Hochberg's procedure (1995) bounds the share of false discoveries among them.
+
+An input has drifted when both say so: with many rows the smallest change is significant, with few a large one is
+chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ldsvm.experiment.config import Frozen
+
+BINS = 10  # of a dense input, of about equal counts in training
+NAMED = 10  # drifted inputs that a sentence names
+Counts = NDArray[np.float64]
+
+
+class DriftConfig(Frozen):
+    """When inputs, labels or latent distances have drifted.
+
+    psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
+    false_discovery_rate: of the tests. alarm_share: of the inputs, above which nothing is trained before a person has
+    looked.
+    """
+
+    psi: float = Field(default=0.2, gt=0)
+    false_discovery_rate: float = Field(default=0.01, gt=0, lt=1)
+    alarm_share: float = Field(default=0.5, gt=0, le=1)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Counts of what a model was trained on, as plain values.
+
+    names: of the D inputs. edges: for each the inner bounds of its bins, ascending. counts: rows per bin, one more than
+    bounds. classes: rows by label, as a str. centroids: of the K classes in the latent space, K rows of L numbers.
+    latent_edges, latent_counts: the same for the distances to the nearest centroid.
+    """
+
+    names: list[str]
+    edges: list[list[float]]
+    counts: list[list[int]]
+    classes: dict[str, int]
+    centroids: list[list[float]]
+    latent_edges: list[float]
+    latent_counts: list[int]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How one quantity moved. psi: population stability index. p: of the test, after the correction for many."""
+
+    name: str
+    psi: float
+    p: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How everything moved. unknown: labels that were not there in training."""
+
+    inputs: tuple[Shift, ...]
+    labels: Shift
+    latent: Shift
+    unknown: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Part of the inputs that have drifted."""
+        return float(np.mean([shift.drifted for shift in self.inputs]))
+
+    @property
+    def any(self) -> bool:
+        """Whether anything has drifted."""
+        return bool(self.unknown) or any(shift.drifted for shift in (*self.inputs, self.labels, self.latent))
+
+    @property
+    def sentences(self) -> list[str]:
+        """What has drifted, the worst first."""
+        worst = sorted((shift for shift in self.inputs if shift.drifted), key=lambda shift: -shift.psi)
+        found = []
+        if worst:
+            names = ", ".join(f"{shift.name} ({shift.psi:.2f})" for shift in worst[:NAMED])
+            more = "" if len(worst) <= NAMED else f" and {len(worst) - NAMED} others"
+            found.append(f"{len(worst)} of {len(self.inputs)} inputs have drifted (stability index): {names}{more}.")
+        for shift, what in ((self.labels, "The labels have"), (self.latent, "Distances in the latent space have")):
+            if shift.drifted:
+                found.append(f"{what} drifted (stability index {shift.psi:.2f}).")
+        if self.unknown:
+            found.append(f"New labels: {', '.join(self.unknown)}.")
+        return found or ["Nothing has drifted."]
+
+
+def profile(X: Any, names: Sequence[str], y: NDArray[Any], F: NDArray[Any]) -> Profile:
+    """Return the counts of training rows X (N, D), dense or sparse, labels y (N,) and latent coordinates F (N, L)."""
+    labels, index = np.unique(y.astype(str), return_inverse=True)
+    centroids = np.stack([F[index == k].mean(axis=0, dtype=np.float64) for k in range(len(labels))])
+    edges = [_edges(column) for column in _columns(X)]
+    distances = _nearest(F, centroids)
+    latent = _edges(distances)
+    return Profile(
+        names=list(names),
+        edges=[bounds.tolist() for bounds in edges],
+        counts=[_count(column, bounds).tolist() for column, bounds in zip(_columns(X), edges, strict=True)],
+        classes=dict(zip(labels.tolist(), np.bincount(index).tolist(), strict=True)),
+        centroids=centroids.tolist(),
+        latent_edges=latent.tolist(),
+        latent_counts=_count(distances, latent).tolist(),
+    )
+
+
+def compare(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig) -> Drift:
+    """Compare new rows X (n, D), y (n,), in the latent space F (n, L) of the same model, with its training."""
+    now = [_count(column, np.array(bounds)) for column, bounds in zip(_columns(X), then.edges, strict=True)]
+    pairs = [(np.array(old, float), new) for old, new in zip(then.counts, now, strict=True)]
+    distances = _nearest(F, np.array(then.centroids))
+    latent = np.array(then.latent_counts, float), _count(distances, np.array(then.latent_edges))
+    found, counts = np.unique(y.astype(str), return_counts=True)
+    new = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    unknown = tuple(name for name in new if name not in then.classes)
+    labels = np.array([*then.classes.values()], float), np.array([new.get(name, 0) for name in then.classes], float)
+    tested = [homogeneity(*pair) for pair in pairs]
+    adjusted = _adjusted(tested)
+    shifts = [
+        _shift(name, pair, p, rules) for name, pair, p in zip(then.names, pairs, adjusted, strict=True)
+    ]  # fmt: skip
+    rest = [_shift(name, pair, homogeneity(*pair), rules) for name, pair in (("label", labels), ("latent", latent))]
+    return Drift(tuple(shifts), rest[0], rest[1], unknown)
+
+
+def stability(old: Counts, new: Counts) -> float:
+    """Return the population stability index of two arrays of counts (B,); half a row is added to each bin.
+
+    Examples
+    --------
+    >>> stability(np.array([50.0, 50.0]), np.array([500.0, 500.0]))
+    0.0
+    >>> round(stability(np.array([500.0, 500.0]), np.array([250.0, 750.0])), 2)
+    0.27
+    """
+    p, q = ((counts + 0.5) / (counts + 0.5).sum() for counts in (old, new))
+    return float(((p - q) * np.log(p / q)).sum())
+
+
+def homogeneity(old: Counts, new: Counts) -> float:
+    """Return the p value of Pearson's test that two arrays of counts (B,) are draws from one distribution."""
+    from scipy.stats import chi2_contingency
+
+    table = np.stack([old, new])[:, (old + new) > 0]
+    if table.shape[1] < 2 or not table.sum(axis=1).all():
+        return 1.0
+    return float(chi2_contingency(table, correction=False).pvalue)
+
+
+def _shift(name: str, pair: tuple[Counts, Counts], p: float, rules: DriftConfig) -> Shift:
+    psi = stability(*pair)
+    return Shift(name, psi, p, drifted=psi > rules.psi and p <= rules.false_discovery_rate)
+
+
+def _adjusted(p: Sequence[float]) -> list[float]:
+    from scipy.stats import false_discovery_control
+
+    return [float(value) for value in false_discovery_control(p)] if p else []
+
+
+def _columns(X: Any) -> Any:
+    """Yield the columns of a matrix one by one as (N,) arrays."""
+    if hasattr(X, "tocsc"):
+        columns = X.tocsc()
+        return (columns[:, [d]].toarray().ravel() for d in range(X.shape[1]))
+    return (X[:, d] for d in range(X.shape[1]))
+
+
+def _edges(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the inner bounds of the bins: BINS at most of about equal counts, one below all values, one above."""
+    known = values[np.isfinite(values)].astype(np.float64)
+    if not known.size:
+        return np.zeros(0)
+    inner = np.quantile(known, np.arange(1, BINS) / BINS)
+    bounds: NDArray[np.float64] = np.unique([np.nextafter(known.min(), -np.inf), *inner, known.max()])
+    return bounds
+
+
+def _count(values: NDArray[Any], bounds: NDArray[np.float64]) -> Counts:
+    """Count values in the bins [-inf, b_1], (b_1, b_2], …; missing ones in the last."""
+    return np.bincount(np.searchsorted(bounds, values, side="left"), minlength=len(bounds) + 1).astype(np.float64)
+
+
+def _nearest(F: NDArray[Any], centroids: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distance of each row of F (N, L) to the nearest centroid (K, L)."""
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    found: NDArray[np.float64] = pairwise_distances_argmin_min(F.astype(np.float64), centroids)[1]
+    return found

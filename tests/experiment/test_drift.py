@@ -1,0 +1,122 @@
+"""Drift: rows of the same kind are left in peace, moved ones are named, and both numbers are what theory says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ldsvm.experiment.drift import Drift, DriftConfig, Profile, compare, homogeneity, profile, stability
+
+RULES = DriftConfig()
+NAMES = [f"c{d}" for d in range(20)]
+
+
+def rows(n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Inputs, labels, and the same rows in a latent space: two classes around two corners."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 20)) + y[:, None]
+    X[:, 3] = rng.integers(3, size=n)  # few values
+    X[:, 4] = 7.0  # one value
+    F = np.stack([2.0 * y - 1, np.zeros(n)], axis=1) + 0.1 * rng.normal(size=(n, 2))
+    return X, y, F
+
+
+def seen(n: int = 5000, seed: int = 0) -> Profile:
+    X, y, F = rows(n, seed)
+    return profile(X, NAMES, y, F)
+
+
+def against(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig = RULES) -> Drift:
+    return compare(then, X, y, F, rules)
+
+
+def test_rows_of_the_same_kind_have_not_drifted() -> None:
+    then = seen()
+    assert not any(against(then, *rows(300, seed)).any for seed in range(1, 40))
+    assert against(then, *rows(300, 1)).sentences == ["Nothing has drifted."]
+
+
+def test_moved_inputs_are_named_the_worst_first() -> None:
+    X, y, F = rows(400, 1)
+    X[:, 7] += 1.0
+    X[:, 2] *= 5.0
+    X[:, 4] = 6.5
+    drift = against(seen(), X, y, F)
+    assert [shift.name for shift in drift.inputs if shift.drifted] == ["c2", "c4", "c7"]
+    assert drift.share == pytest.approx(3 / 20)
+    assert drift.sentences[0].startswith("3 of 20 inputs have drifted (stability index): c4 (")
+    assert not drift.labels.drifted and not drift.latent.drifted
+
+
+def test_a_large_change_in_few_rows_is_chance_and_a_small_one_in_many_is_small() -> None:
+    # both numbers must agree
+    X, y, F = rows(8, 3)
+    few = against(seen(), X, y, F)
+    assert max(shift.psi for shift in few.inputs) > RULES.psi and not few.any
+    X, y, F = rows(100_000, 4)
+    X[:, 5:] += 0.15
+    many = against(seen(), X, y, F)
+    assert min(shift.p for shift in many.inputs) < 1e-6 and not many.any
+
+
+def test_labels_that_change_in_number_or_are_new_are_told() -> None:
+    X, y, F = rows(500, 5)
+    skewed = np.flatnonzero((y == 0) | (np.arange(500) % 5 == 0))
+    drift = against(seen(), X[skewed], y[skewed], F[skewed])
+    assert drift.labels.drifted and "The labels have drifted" in " ".join(drift.sentences)
+    new = against(seen(), X, np.where(y == 0, 0, 9), F)
+    assert new.unknown == ("9",) and new.any and new.sentences[-1] == "New labels: 9."
+
+
+def test_rows_far_from_all_classes_in_the_latent_space_are_noticed() -> None:
+    X, y, F = rows(300, 6)
+    F[:, 1] += 1.0
+    drift = against(seen(), X, y, F)
+    assert drift.latent.drifted and not drift.inputs[0].drifted
+
+
+def test_sparse_inputs_give_the_same_as_dense_ones() -> None:
+    X, y, F = rows(500, 7)
+    X = np.where(np.abs(X) < 1, 0.0, X)
+    then = profile(sp.csr_array(X), NAMES, y, F)
+    assert then == profile(X, NAMES, y, F)
+    moved = X * (np.arange(20) > 0)
+    assert against(then, sp.csr_array(moved), y, F) == against(then, moved, y, F)
+
+
+def test_a_profile_is_plain_values_and_missing_or_infinite_ones_are_counted() -> None:
+    X, y, F = rows(100, 8)
+    X[0, 0], X[1, 0] = np.nan, np.inf
+    then = profile(X, NAMES, y, F)
+    assert Profile(**json.loads(json.dumps(asdict(then)))) == then
+    assert [sum(counts) for counts in then.counts] == [100] * 20
+
+
+def test_the_stability_index_of_equal_shares_is_zero_and_grows_with_the_change() -> None:
+    old = np.array([100.0, 200.0, 300.0])
+    assert stability(old, 10 * old) == pytest.approx(0, abs=1e-4)
+    values = [stability(old, old + np.array([move, -move, 0.0])) for move in (10.0, 50.0, 150.0)]
+    assert 0 < values[0] < values[1] < values[2]
+    assert stability(old, np.zeros(3)) >= 0
+
+
+def test_p_values_are_uniform_when_nothing_has_moved() -> None:
+    rng = np.random.default_rng(9)
+    draw = lambda n: np.bincount(rng.integers(5, size=n), minlength=5).astype(float)  # noqa: E731
+    found = np.array([homogeneity(draw(2000), draw(500)) for _ in range(1000)])
+    assert 0.03 < (found < 0.05).mean() < 0.07
+    assert homogeneity(np.array([5.0, 0.0]), np.array([3.0, 0.0])) == 1.0
+    assert homogeneity(np.array([5.0, 1.0]), np.zeros(2)) == 1.0
+
+
+def test_an_input_without_a_known_value_compares_as_equal() -> None:
+    X, y, F = rows(50, 10)
+    X[:, 0] = np.nan
+    assert not against(profile(X, NAMES, y, F), X, y, F).any
