@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_v
 from ldsvm.baselines import lookup, shared
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
+from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.spaces import Range, Scalar, StrategyConfig, Values
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
@@ -288,6 +289,7 @@ class Config(Frozen):
     published: tuple[PublishedConfig, ...] = ()
     vary: VaryConfig | None = None
     claims: tuple[ClaimConfig, ...] = ()
+    production: ProductionConfig | None = None
 
     @field_validator("features", mode="before")
     @classmethod
@@ -324,6 +326,6 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh"})
+        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh", "production"})
         digest = hashlib.sha256(decides.encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -15,30 +15,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
-
-from ldsvm.experiment.config import Frozen
+from pydantic import BaseModel, Field
 
 BINS = 10  # of a dense input, of about equal counts in training
 NAMED = 10  # drifted inputs that a sentence names
 Counts = NDArray[np.float64]
 
 
-class DriftConfig(Frozen):
+class DriftConfig(BaseModel, frozen=True, extra="forbid"):
     """When inputs, labels or latent distances have drifted.
 
     psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
-    false_discovery_rate: of the tests. alarm_share: of the inputs, above which nothing is trained before a person has
-    looked.
+    false_discovery_rate: of the tests. alarm_share: of the inputs, from which on nothing is trained before a person has
+    looked. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain" learns them.
     """
 
     psi: float = Field(default=0.2, gt=0)
     false_discovery_rate: float = Field(default=0.01, gt=0, lt=1)
     alarm_share: float = Field(default=0.5, gt=0, le=1)
+    unknown_labels: Literal["alarm", "retrain"] = "alarm"
 
 
 @dataclass(frozen=True)

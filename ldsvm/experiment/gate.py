@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from ldsvm.experiment.config import Frozen
 from ldsvm.experiment.judge import Score
 
 
-class Change(Frozen):
+class Change(BaseModel, frozen=True, extra="forbid"):
     """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
 
     threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
@@ -29,13 +28,13 @@ class Change(Frozen):
     min_relative_change: float = Field(default=0.0, ge=0, le=1)
 
 
-class Ceiling(Frozen):
+class Ceiling(BaseModel, frozen=True, extra="forbid"):
     """What a cost may be at most."""
 
     threshold: float = Field(gt=0)
 
 
-class GateConfig(Frozen):
+class GateConfig(BaseModel, frozen=True, extra="forbid"):
     """The rules of promotion.
 
     error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a

@@ -89,11 +89,12 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
     on_split: called with the number of each split, from 1, before it is prepared. Each folder appears under
     `paths.cache` complete or not at all. Raises DataError, one sentence for each fault.
     """
-    source = _read(config)
+    source = load_source(config)
     found = []
     for i in range(config.split.repeats):
         on_split(i + 1)
-        found.append(_one(config, source, config.seed + i))
+        seed = config.seed + i
+        found.append(divided(config, source, draw_split(config, source, seed), seed))
     return found
 
 
@@ -110,7 +111,7 @@ def read(file: Path) -> list[Prepared]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Source:
+class Source:
     """The wanted rows of a data set, their numbers in it (training and official test rows), and what was noticed."""
 
     data: Dataset
@@ -127,7 +128,8 @@ class _Source:
         )
 
 
-def _read(config: Config) -> _Source:
+def load_source(config: Config) -> Source:
+    """Read and check an experiment's data. Raises DataError, one sentence for each fault."""
     wanted, cache = config.dataset, config.paths.cache
     if wanted.files is not None:
         data = files.load(wanted.files, name=slug(wanted.name), cache_dir=cache)
@@ -144,13 +146,12 @@ def _read(config: Config) -> _Source:
     spare = ["The rows of dataset.test_path are not used: split.test is a size, not official."] if unused else []
     notes = [*data.notes, *spare, *refuse([*train.findings, *(test.findings if test else ())])]
     data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
-    return _Source(data, train.kept, test.kept if test else None, notes)
+    return Source(data, train.kept, test.kept if test else None, notes)
 
 
-def _one(config: Config, source: _Source, seed: int) -> Prepared:
-    data = source.data
-    split = _split(config, source, seed)
-    wanted = config.dataset
+def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared:
+    """Return the prepared data of one split of the wanted rows. seed: of the feature steps."""
+    data, wanted = source.data, config.dataset
     # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
@@ -178,7 +179,8 @@ def _alone(cache: Path) -> Iterator[None]:
         raise DataError(f"{cache}: prepared data cannot be kept there ({error}).") from error
 
 
-def _split(config: Config, source: _Source, seed: int) -> Split:
+def draw_split(config: Config, source: Source, seed: int) -> Split:
+    """Return the row numbers of one split of the wanted rows, as the file asks. Raises DataError."""
     how, data = config.split, source.data
     rows = data.train
     sizes: dict[str, Any] = {"train": how.train, "validation": how.validation, **_test(how, data)}
@@ -208,7 +210,7 @@ def _needed(values: Any, key: str, config: Config) -> tuple[Any, str]:
     return values, f"dataset.{key} {getattr(config.dataset, key) or ''}".strip()
 
 
-def _fill(place: Path, config: Config, source: _Source, split: Split, seed: int) -> None:
+def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) -> None:
     """Write the arrays of one split, its row numbers, the fitted steps, and the facts about them."""
     data = source.data
     rows = {part: data.train.take(getattr(split, part)) for part in PARTS}

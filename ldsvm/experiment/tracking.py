@@ -94,11 +94,11 @@ class Run:
         data = Dataset(name, digest, source_type="local", source=source, profile=text)
         self.client.log_inputs(self.id, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
 
-    def model(self, fitted: Any, X: Any, name: str) -> None:
+    def model(self, fitted: Any, X: Any, name: str) -> str:
         """Keep a fitted classifier, loadable by `mlflow.sklearn.load_model`, with its signature and an example.
 
-        name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of its input. Raises
-        RuntimeError if MLflow could not infer the signature.
+        Returns its address. name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of
+        its input. Raises RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
         from mlflow.models import infer_signature
@@ -116,6 +116,7 @@ class Run:
             )
         if info.signature is None:
             raise RuntimeError("the model was logged without a signature")
+        return str(info.model_uri)
 
 
 class Tracker:
@@ -261,6 +262,13 @@ def sweep(runs: Path) -> int:
     """Mark runs that dead processes of this machine left RUNNING, in any experiment, as KILLED; return how many."""
     found = Tracker(runs, "Default").client.search_experiments()
     return sum(Tracker(runs, experiment.name).sweep() for experiment in found)
+
+
+def download(uri: str, folder: str) -> Path:
+    """Copy the files of a model to a folder and return it. uri: as `Run.model` returned it."""
+    import mlflow
+
+    return Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
 
 
 def links(runs: Path, port: int) -> list[str]:

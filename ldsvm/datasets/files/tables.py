@@ -34,6 +34,13 @@ def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows |
     return rows, None if test is None else _read(test, spec, plan)[0]
 
 
+def count(file: Path, format: str, spec: FileSpec) -> int:
+    """Return the number of rows of one file."""
+    with faults.reading(file, format):
+        opened = OPEN[format](file, _words(spec))
+        return len(opened.load([opened.names[0]]))
+
+
 def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layout]:
     tables = []
     for file in found.files:

@@ -1,0 +1,48 @@
+"""Which files a user's data come from, and which rows are whose: to tell new files from those that were read before."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import faults, tables
+from ldsvm.datasets.files.find import TABLES, Found, find
+from ldsvm.datasets.files.spec import FileSpec
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: its name below the path that was given, the digest of its bytes, and its number of rows."""
+
+    name: str
+    sha256: str
+    rows: int
+
+
+def inventory(spec: FileSpec) -> list[Part]:
+    r"""Return the files of ``spec.path`` in the order in which `read` reads their rows.
+
+    Raises `DataError` for formats whose data are one file, and for files that cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         _ = Path(folder, f"{name}.csv").write_text("size,label\n1.5,rose\n2,lily\n")
+    ...     [(part.name, part.rows) for part in inventory(FileSpec(folder))]
+    [('a.csv', 2), ('b.csv', 2)]
+    """
+    found, _ = find(spec)
+    if found.format not in (*TABLES, "text"):
+        raise DataError(f"{found.given}: {found.format} data are one file, so none can be new; allowed: dataset.time.")
+    return [_part(file, found, spec) for file in found.files]
+
+
+def _part(file: Path, found: Found, spec: FileSpec) -> Part:
+    with faults.reading(file, found.format), file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    name = file.relative_to(found.root).as_posix()
+    return Part(name, digest, 1 if found.format == "text" else tables.count(file, found.format, spec))

@@ -1,0 +1,172 @@
+"""What is new since a model was trained, what that calls for, and how old and new rows are divided. No MLflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError, Split, files, splits
+from ldsvm.datasets.moments import moments
+from ldsvm.experiment.config import Config, MethodConfig
+from ldsvm.experiment.drift import Drift, Profile, compare, profile
+from ldsvm.experiment.prepared import Source
+from ldsvm.experiment.production import ProductionConfig
+from ldsvm.experiment.spaces import Scalar, StrategyConfig
+
+Rows = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far the data of a training went, as plain values.
+
+    time: the latest one, where the rows have times. files: the digests of the files by name, where there are files and
+    no times. sha256: of the content.
+    """
+
+    sha256: str
+    time: float | str | None = None
+    files: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done, and why: skip, retrain, or alarm, when a person should look first."""
+
+    action: Literal["skip", "retrain", "alarm"]
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Both in one line."""
+        return f"{self.action}: {' '.join(self.reasons)}"
+
+
+def mark(config: Config, source: Source) -> Mark:
+    """Return how far the data of an experiment go."""
+    spec, digest = config.dataset.files, source.data.sha256
+    if (times := _times(config, source)) is not None:
+        latest = times.max()
+        return Mark(digest, time=str(latest) if times.dtype.kind == "M" else float(latest))
+    if spec is None:
+        return Mark(digest)
+    return Mark(digest, files={part.name: part.sha256 for part in files.inventory(spec)})
+
+
+def fresh(config: Config, source: Source, then: Mark) -> Rows:
+    """Return which of the wanted rows (N,) are newer than a training's data.
+
+    Rows are newer than its latest time; without times, those of files that it did not have; of a data set of the
+    catalogue all, when its content is another. Raises DataError for a file that was changed: which of its rows are new,
+    nothing tells.
+    """
+    n = len(source.data.train)
+    times = _times(config, source)
+    if times is not None and then.time is not None:
+        latest = np.datetime64(then.time) if isinstance(then.time, str) else then.time
+        newer: Rows = times > latest
+        return newer
+    if config.dataset.files is not None and times is None and then.files is not None:
+        return _in_new_files(config, source, then.files)
+    return np.full(n, source.data.sha256 != then.sha256)
+
+
+def _in_new_files(config: Config, source: Source, known: Mapping[str, str]) -> Rows:
+    assert config.dataset.files is not None
+    parts = files.inventory(config.dataset.files)
+    for part in parts:
+        if part.name in known and known[part.name] != part.sha256:
+            raise DataError(
+                f"{part.name} was changed since the champion was trained on it, so its new rows cannot be told; "
+                "allowed: new files beside the old ones, or a column of times as dataset.time."
+            )
+    new = np.repeat([part.name not in known for part in parts], [part.rows for part in parts])
+    found: Rows = new[source.kept]
+    return found
+
+
+def _times(config: Config, source: Source) -> NDArray[Any] | None:
+    times = source.data.train.times
+    return None if times is None else moments(times, f"dataset.time {config.dataset.time}", source.kept)
+
+
+def decide(rules: ProductionConfig, new: int, drift: Drift | None) -> Decision:
+    """Say what so many new rows, and how they drifted, call for. drift: None where there are too few to tell."""
+    if new < rules.least or drift is None:
+        return Decision("skip", (f"{new:,} new rows, production.least is {rules.least:,}.",))
+    said = (f"{new:,} new rows.", *drift.sentences)
+    if drift.share >= rules.drift.alarm_share:
+        return Decision("alarm", (*said, f"That is {100 * drift.share:.0f} % of the inputs."))
+    if drift.unknown and rules.drift.unknown_labels == "alarm":
+        return Decision("alarm", said)
+    return Decision("retrain", said)
+
+
+def divide(config: Config, source: Source, new: Rows) -> Split:
+    """Return a split whose test rows are a share of the new ones, and whose other rows train and validate.
+
+    Where rows have times the latest new ones judge, else a random share in the proportions of the classes.
+    """
+    rules, how = config.production, config.split
+    assert rules is not None
+    places = np.flatnonzero(new)
+    sizes: dict[str, Any] = {"train": 1 - rules.holdout, "validation": rules.holdout}
+    times = _times(config, source)
+    if times is None:
+        chosen = splits.stratified(source.data.y[places], **sizes, seed=config.seed)
+    else:
+        chosen = splits.ordered(times[places], **sizes, name="dataset.time", rows=source.kept[places])
+    test = places[chosen.validation]
+    rest = np.setdiff1d(np.arange(len(new)), test)
+    share = how.validation / (how.train + how.validation)
+    inner = splits.stratified(source.data.y[rest], train=1 - share, validation=share, seed=config.seed)
+    return Split(rest[inner.train], rest[inner.validation], test, official_test=False)
+
+
+def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
+    """Return the method with a short search around the champion's parameters instead of its own.
+
+    A searched number is divided by, left at, and multiplied by the factor; anything else stays as the champion has it.
+    """
+    near = {key: params[key] for key in method.space if _number(params.get(key))}
+    space = {key: _near(value, rules.factor) for key, value in near.items()}
+    count = math.prod(len(values) for values in space.values())
+    strategy = StrategyConfig(n_candidates=rules.trials) if count > rules.trials else None
+    fixed = {key: value for key, value in params.items() if key not in near}
+    return method.model_copy(update={"params": fixed, "search": space, "strategy": strategy})
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _near(value: float, factor: float) -> list[Scalar]:
+    found = {value / factor, value, value * factor}
+    return [*sorted({max(1, round(v)) for v in found} if isinstance(value, int) else found)]
+
+
+def described(pipeline: Any, rows: Any, y: NDArray[Any]) -> Profile:
+    """Return the profile of a model's training. rows: as they came (N, D) or texts (N,). y: (N,) labels."""
+    X, names = _inputs(pipeline, rows)
+    return profile(X, names, y, pipeline.transform(rows))
+
+
+def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
+    """Return how new rows differ from those that the model was trained on."""
+    assert config.production is not None
+    X, _ = _inputs(pipeline, rows)
+    return compare(then, X, y, pipeline.transform(rows), config.production.drift)
+
+
+def _inputs(pipeline: Any, rows: Any) -> tuple[Any, list[str]]:
+    """Return what is compared: dense inputs as they came, else what the model's feature steps make of them."""
+    if isinstance(rows, np.ndarray) and rows.dtype != object:
+        names = getattr(pipeline, "feature_names_in_", None)
+        return rows, [f"input {d}" for d in range(rows.shape[1])] if names is None else [str(name) for name in names]
+    X = pipeline[:-1].transform(rows) if hasattr(pipeline, "steps") else rows
+    return X, [f"feature {d}" for d in range(X.shape[1])]
