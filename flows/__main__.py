@@ -28,6 +28,7 @@ NAMES = {
     "search": "only our method, then the report",
     "baselines": "only the methods to compare with, then the report",
     "report": "only the report, again, from the results that are there",
+    "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
 }
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
@@ -132,7 +133,9 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
         own = isinstance(found, MethodFailed | TrackingFailed)  # all else is done and can be shown
         if isinstance(found, BaseException) and not own:
             raise found
-        if found is not None:
+        if asked.name == "retrain" and not own:
+            print(f"{found}\nMLflow UI   make ui, then the experiment {config.name}")
+        elif found is not None:
             own_runs = None if asked.name == "report" else str(state.state_details.flow_run_id)
             _show(asked, config, experiment_id, own_runs)
     return _complain(f"{found} (log: {log})", 1) if own else 0

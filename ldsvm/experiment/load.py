@@ -37,6 +37,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
         raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
     _check_names(config, path)
     _check_claims(config, path)
+    _check_production(config, path)
     for name, method in config.methods.items():
         _check_method(method, f"{path}: methods.{name}", config)
     try:
@@ -146,6 +147,16 @@ def _check_claims(config: Config, path: str | Path) -> None:
                 raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; allowed: methods that are ours.')
             if name not in known:
                 raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
+
+
+def _check_production(config: Config, path: str | Path) -> None:
+    if (found := config.production) is None:
+        return
+    ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
+    if found.method not in ours:
+        raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
+    if config.vary is not None or config.split.repeats > 1:
+        raise ConfigError(f"{path}: production is of one model; allowed: without vary, and with split.repeats 1.")
 
 
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:

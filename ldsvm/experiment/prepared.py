@@ -75,12 +75,16 @@ class Prepared:
         """
         if self.summary["kind"] == "text":
             return np.array(EXAMPLES, dtype=object)
-        rows = np.load(self.folder / "example.npy")
-        if not self.columns:
-            return rows
-        from pandas import DataFrame
+        return as_they_came(np.load(self.folder / "example.npy"), self.columns)
 
-        return DataFrame(rows, columns=self.columns)
+
+def as_they_came(X: Any, columns: Sequence[str] | None) -> Any:
+    """Return inputs as a table where their columns have names, and as they are otherwise."""
+    if not columns:
+        return X
+    from pandas import DataFrame
+
+    return DataFrame(X, columns=list(columns))
 
 
 def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None) -> list[Prepared]:

@@ -1,4 +1,4 @@
-"""What an experiment file may say about its method in production: when to train anew, and what is good enough to use."""
+"""What an experiment file may say about its method in production: when it trains anew, and what is good enough."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.drift import Drift, Profile
 from ldsvm.experiment.gate import Verdict, gate
 from ldsvm.experiment.judge import Score, judge
-from ldsvm.experiment.prepared import Prepared, Source, divided, draw_split, load_source
+from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, draw_split, load_source
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.results import MethodFailed, Result
 from ldsvm.experiment.retraining import Decision, Mark
@@ -81,8 +81,8 @@ def look(config: Config, champion: Known | None) -> Look:
     new = retraining.fresh(config, source, champion.mark)
     count, drift = int(new.sum()), None
     if count >= LEAST_FOR_DRIFT:
-        rows = source.data.train.take(np.flatnonzero(new))
-        drift = retraining.drift(config, champion.pipeline, champion.profile, rows.X, _labels(config, rows.y))
+        rows, y = _rows(config, source, np.flatnonzero(new))
+        drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
     return Look(retraining.decide(rules(config), count, drift), count, drift)
 
 
@@ -119,11 +119,10 @@ def duel(config: Config, prepared: Prepared, champion: Known | None) -> Duel:
     }
     if champion is None:
         return Duel(pipeline, result, None, (0, 0), gate(rules(config).gate, result.score), facts)
-    rows = source.data.train.take(split.test)
-    y = _labels(config, rows.y)
-    ours, theirs = pipeline.predict(rows.X) == y, champion.pipeline.predict(rows.X) == y
+    rows, y = _rows(config, source, split.test)
+    ours, theirs = pipeline.predict(rows) == y, champion.pipeline.predict(rows) == y
     only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-    score = _score(config, champion.pipeline, rows.X, y)
+    score = _score(config, champion.pipeline, rows, y)
     return Duel(pipeline, result, score, only, gate(rules(config).gate, result.score, score, only), facts)
 
 
@@ -147,8 +146,7 @@ def _challenger(config: Config, prepared: Prepared) -> Any:
 
 
 def _profile(config: Config, source: Source, split: Split, pipeline: Any) -> Profile:
-    rows = source.data.train.take(split.train)
-    return retraining.described(pipeline, rows.X, _labels(config, rows.y))
+    return retraining.described(pipeline, *_rows(config, source, split.train))
 
 
 def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
@@ -159,7 +157,8 @@ def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
     return judge(model, method, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
 
 
-def _labels(config: Config, y: Any) -> Any:
-    """Return labels as the experiment's first problem reads them, as plain texts where they are texts."""
-    found = relabel(y, config.problems[0].labels)
-    return found.astype(str) if found.dtype == object else found
+def _rows(config: Config, source: Source, places: Any) -> tuple[Any, Any]:
+    """Return inputs as they came, and labels (n,) as the experiment's first problem reads them."""
+    rows = source.data.train.take(places)
+    y = relabel(rows.y, config.problems[0].labels)
+    return as_they_came(rows.X, rows.columns), y.astype(str) if y.dtype == object else y

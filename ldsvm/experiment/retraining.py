@@ -152,21 +152,20 @@ def _near(value: float, factor: float) -> list[Scalar]:
 
 def described(pipeline: Any, rows: Any, y: NDArray[Any]) -> Profile:
     """Return the profile of a model's training. rows: as they came (N, D) or texts (N,). y: (N,) labels."""
-    X, names = _inputs(pipeline, rows)
-    return profile(X, names, y, pipeline.transform(rows))
+    return profile(*_inputs(pipeline, rows), y, pipeline.transform(rows))
 
 
 def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
     """Return how new rows differ from those that the model was trained on."""
     assert config.production is not None
-    X, _ = _inputs(pipeline, rows)
-    return compare(then, X, y, pipeline.transform(rows), config.production.drift)
+    return compare(then, _inputs(pipeline, rows)[0], y, pipeline.transform(rows), config.production.drift)
 
 
 def _inputs(pipeline: Any, rows: Any) -> tuple[Any, list[str]]:
     """Return what is compared: dense inputs as they came, else what the model's feature steps make of them."""
+    if hasattr(rows, "columns"):
+        return rows.to_numpy(), [str(name) for name in rows.columns]
     if isinstance(rows, np.ndarray) and rows.dtype != object:
-        names = getattr(pipeline, "feature_names_in_", None)
-        return rows, [f"input {d}" for d in range(rows.shape[1])] if names is None else [str(name) for name in names]
+        return rows, [f"input {d}" for d in range(rows.shape[1])]
     X = pipeline[:-1].transform(rows) if hasattr(pipeline, "steps") else rows
     return X, [f"feature {d}" for d in range(X.shape[1])]

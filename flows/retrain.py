@@ -1,0 +1,144 @@
+"""A model of ours kept fresh: new rows, drift, a challenger, the gate, the registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact
+from prefect.runtime import flow_run
+
+from flows.compare import contests, finish, hands
+from flows.environment import experiment
+from flows.progress import key, say, working
+from flows.stages import TRACKING, write_report
+from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment import promotion
+from ldsvm.experiment.config import Config
+from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.outcome import percent
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.promotion import Duel, Known, Look
+from ldsvm.experiment.registry import Registry, Version
+from ldsvm.experiment.tracking import Tracker
+from ldsvm.report.card import card
+from ldsvm.report.publish import FACTS
+
+
+class Alarm(RuntimeError):
+    """The data need a person to look at them before anything is trained; the message says why."""
+
+
+@flow(name="retrain")
+def retrain(config: str, overrides: Sequence[str] = ()) -> str:
+    """Train the model of an experiment's section production anew if there is reason to, and use it if it is better.
+
+    Returns the outcome in one sentence. Raises Alarm, after all is recorded, when the data should be looked at first.
+    """
+    settings = experiment(config, overrides)
+    if settings.production is None:
+        raise ConfigError(f"{config} has no section production; allowed: a file with one, see conf/production.")
+    tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
+    registry = Registry(tracker, settings.production.model)
+    version = registry.get()
+    champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
+    look = look_for_news(settings, champion, version)
+    if look.decision.action != "retrain":
+        record_decision(settings, tracker, look, version)
+        if look.decision.action == "alarm":
+            raise Alarm(f"{settings.production.model}: {look.decision.sentence}")
+        return look.decision.sentence
+    challenger, prepared = prepare_challenger(settings, champion)
+    lost: list[str] = []
+    with hands(challenger):
+        runs = contests(challenger, str(challenger.results / FACTS), list(challenger.methods), lost)
+        finish(challenger, write_report(challenger, str(challenger.results / FACTS)), runs, lost, [challenger])
+    return decide(challenger, prepared, tracker, registry, version, champion, look)
+
+
+@task(name="look", cache_policy=TRACKING["cache_policy"])
+def look_for_news(config: Config, champion: Known | None, version: Version | None) -> Look:
+    """Find new rows, measure drift, decide."""
+    with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
+        found = promotion.look(config, champion)
+        news(f"champion {version.number if version else 'none'} · {found.decision.sentence}")
+    return found
+
+
+@task(name="challenger's data", cache_policy=TRACKING["cache_policy"])
+def prepare_challenger(config: Config, champion: Known | None) -> tuple[Config, Prepared]:
+    """Divide old and new rows and prepare them."""
+    with working("divide old and new rows") as news:
+        challenger, prepared = promotion.challenge(config, champion)
+        challenger.results.mkdir(parents=True, exist_ok=True)
+        preparation.save([prepared], challenger.results / FACTS)
+        news(", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items()))
+    return challenger, prepared
+
+
+@task(name="gate", cache_policy=TRACKING["cache_policy"])
+def decide(
+    config: Config, prepared: Prepared, tracker: Tracker, registry: Registry, version: Version | None,
+    champion: Known | None, look: Look,
+) -> str:  # fmt: skip
+    """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
+    with working("both models on the same holdout") as news:
+        duel = promotion.duel(config, prepared, champion)
+        text = card(config, prepared, look, duel)
+        with tracker.run("retrain", kind="retrain") as run:
+            source = run.model(duel.pipeline, prepared.example(), registry.name)
+            new = registry.register(run, source, duel.facts, text)
+            said = duel.verdict.sentence
+            if duel.verdict.promote and not registry.promote(new, version):
+                said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
+            run.log(_settings(new, version), _numbers(duel, look))
+            run.text("verdict.json", json.dumps([asdict(check) for check in duel.verdict.checks], indent=1))
+            run.text("drift.json", json.dumps(asdict(look), indent=1))
+            run.describe(name=f"retrain · {new} · {percent(duel.score.error)} · {said.partition(':')[0]}", note=text)
+        news(f"{new}, test error {percent(duel.score.error)} · {said}")
+    create_markdown_artifact(text, key(config.name, "model-card"))
+    return f"{new}: {said}"
+
+
+@task(name="record", **TRACKING)
+def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
+    """Leave a run that says why nothing was trained."""
+    with tracker.run(f"retrain · {look.decision.action}", kind="retrain") as run:
+        run.log({"champion": str(version), "action": look.decision.action}, {"new_rows": look.new, **_shifts(look)})
+        run.text("drift.json", json.dumps(asdict(look), indent=1))
+        run.describe(note=look.decision.sentence)
+        run.failure = look.decision.sentence if look.decision.action == "alarm" else None
+    say(look.decision.sentence)
+
+
+def _settings(new: Version, version: Version | None) -> dict[str, Any]:
+    return {"action": "retrain", "challenger": str(new), "champion": str(version)}
+
+
+def _numbers(duel: Duel, look: Look) -> dict[str, float | None]:
+    old = duel.champion
+    return {
+        "error_percent": 100 * duel.score.error,
+        "champion_error_percent": None if old is None else 100 * old.error,
+        "n_basis": duel.score.n_basis,
+        "predict_us": duel.score.predict_us,
+        "parameter_bytes": duel.score.parameter_bytes,
+        "only_challenger_right": duel.only_right[0],
+        "only_champion_right": duel.only_right[1],
+        "promoted": float(duel.verdict.promote),
+        "new_rows": look.new,
+        **_shifts(look),
+    }
+
+
+def _shifts(look: Look) -> dict[str, float | None]:
+    if look.drift is None:
+        return {}
+    return {
+        "drifted_inputs_percent": 100 * look.drift.share,
+        "label_stability_index": look.drift.labels.psi,
+        "latent_stability_index": look.drift.latent.psi,
+    }

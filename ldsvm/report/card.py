@@ -1,0 +1,102 @@
+"""A model card, Markdown made from what was measured, and the verdict that let the model into use or kept it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ldsvm.experiment.config import Config
+from ldsvm.experiment.gate import Verdict
+from ldsvm.experiment.judge import Score
+from ldsvm.experiment.outcome import percent
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.promotion import Duel, Look
+from ldsvm.report import tables
+
+MOST_CLASSES = 30  # whose confusions are shown
+
+
+def card(config: Config, prepared: Prepared, look: Look, duel: Duel) -> str:
+    """Return the description of a trained model: data, error, classes, cost, drift, limits."""
+    score, result = duel.score, duel.result
+    parts = [
+        f"# {config.title}",
+        verdict(duel.verdict),
+        "## Error on rows that were never trained on",
+        tables.markdown(*_errors(score, duel.champion)),
+        "## Classes",
+        tables.markdown(*_classes(score)),
+        *([tables.markdown(*_confusion(score))] if len(score.classes) <= MOST_CLASSES else []),
+        "## Cost",
+        tables.markdown(*_costs(score, result.train_s)),
+        "## Data",
+        *_items([*_data(config, prepared), *prepared.features, *prepared.notes]),
+        "## Drift since the champion's training",
+        *_items(look.decision.reasons),
+        "## Parameters",
+        tables.markdown(["parameter", "value"], [[key, str(value)] for key, value in result.params.items()]),
+        "## Limits",
+        *_items(_limits(prepared, score)),
+    ]
+    return "\n\n".join(parts)
+
+
+def verdict(found: Verdict) -> str:
+    """Return the verdict with every rule and its numbers."""
+    rows = [["holds" if check.passed else "fails", check.name, check.sentence] for check in found.checks]
+    return f"**{found.sentence}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
+
+
+def _items(sentences: Sequence[str]) -> list[str]:
+    return ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
+
+
+def _errors(score: Score, champion: Score | None) -> tuple[list[str], list[list[str]]]:
+    def row(name: str, found: Score) -> list[str]:
+        return [
+            name, percent(found.error), f"{percent(found.error_low)} to {percent(found.error_high)}",
+            f"{found.n_wrong:,} of {found.n_test:,}",
+        ]  # fmt: skip
+
+    rows = [row("this model", score), *([row("the champion", champion)] if champion else [])]
+    return ["", "test error", "95 % interval", "wrong"], rows
+
+
+def _classes(score: Score) -> tuple[list[str], list[list[str]]]:
+    totals = [sum(row) for row in score.confusion]
+    rows = zip(score.classes, totals, score.class_errors, strict=True)
+    return ["class", "rows", "error"], [[str(name), f"{n:,}", percent(error)] for name, n, error in rows]
+
+
+def _confusion(score: Score) -> tuple[list[str], list[list[str]]]:
+    header = ["true \\ predicted", *map(str, score.classes)]
+    return header, [[str(name), *map(str, row)] for name, row in zip(score.classes, score.confusion, strict=True)]
+
+
+def _costs(score: Score, train_s: float | None) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        ["basis functions", "none" if score.n_basis is None else f"{score.n_basis:,}"],
+        ["prediction, microseconds per row on one thread", f"{score.predict_us:.3g}"],
+        ["bytes that a prediction needs", f"{score.parameter_bytes:,}"],
+    ]
+    return ["", ""], rows if train_s is None else [*rows, ["training, seconds", f"{train_s:.3g}"]]
+
+
+def _data(config: Config, prepared: Prepared) -> list[str]:
+    about = prepared.dataset
+    sizes = ", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items())
+    return [
+        f"{about['name']}: {about['source']} SHA-256 of the content {about['sha256']}.",
+        f"Rows: {sizes}; digest of the split {prepared.split}, seed {prepared.seed}.",
+        f"Licence: {about['licence']}",
+    ]
+
+
+def _limits(prepared: Prepared, score: Score) -> list[str]:
+    rarest = min((sum(row), str(name)) for row, name in zip(score.confusion, score.classes, strict=True))
+    return [
+        "It knows the classes of its training only, and gives one of them to any row, however strange; far rows are "
+        "told by a large distance to all class centroids in the latent space.",
+        "Its scores are margins, not probabilities.",
+        f"The error is that of rows like those of the holdout; its rarest class there, {rarest[1]}, has {rarest[0]:,}.",
+        f"It takes {prepared.n_features:,} features after the steps above, all of them present.",
+    ]
