@@ -29,7 +29,10 @@ NAMES = {
     "baselines": "only the methods to compare with, then the report",
     "report": "only the report, again, from the results that are there",
     "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
+    "score": "let the champion score the rows of production.score.input",
+    "rollback": "give the alias champion back to the version before it",
 }
+PRODUCTION = ("retrain", "score", "rollback")
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 KEPT = "what is finished is kept, and the same command goes on from there."
@@ -39,6 +42,8 @@ examples:
   python -m flows pipeline conf/digits.yaml seed=1 methods.ours.params.n_basis=50
   python -m flows search conf/experiments/mnist10.yaml 'methods.ours.search.C=[1, 10]'
   python -m flows pipeline conf/own_table.yaml dataset.path=my.csv dataset.label=outcome
+  python -m flows retrain conf/production/digits.yaml dataset.path=incoming/
+  python -m flows score conf/production/digits.yaml production.score='{input: new.csv, output: scored.parquet}'
   python -m flows data list
 
 CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
@@ -133,7 +138,7 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
         own = isinstance(found, MethodFailed | TrackingFailed)  # all else is done and can be shown
         if isinstance(found, BaseException) and not own:
             raise found
-        if asked.name == "retrain" and not own:
+        if asked.name in PRODUCTION and not own:
             print(f"{found}\nMLflow UI   make ui, then the experiment {config.name}")
         elif found is not None:
             own_runs = None if asked.name == "report" else str(state.state_details.flow_run_id)

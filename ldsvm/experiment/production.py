@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -10,12 +10,27 @@ from ldsvm.experiment.drift import DriftConfig
 from ldsvm.experiment.gate import GateConfig
 
 
+class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
+    """Which rows a model scores, and where the answers go.
+
+    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv. alias: of the version
+    that answers. keep: columns of the input that the output has too. rows: held in memory at a time.
+    """
+
+    input: str
+    output: str
+    alias: Literal["champion", "previous"] = "champion"
+    keep: tuple[str, ...] = ()
+    rows: int = Field(default=50_000, ge=1)
+
+
 class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     """How a model of ours is kept fresh.
 
     model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
     trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
-    the champion tries so many points of its parameters divided by, at, and multiplied by the factor.
+    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. score: what the
+    flow score does.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
@@ -26,3 +41,4 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     trials: int = Field(default=9, ge=1)
     drift: DriftConfig = DriftConfig()
     gate: GateConfig = GateConfig()
+    score: ScoreConfig | None = None
