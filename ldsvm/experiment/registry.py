@@ -17,7 +17,7 @@ from typing import Any
 
 from ldsvm.datasets.atomic import alone
 from ldsvm.experiment.storing import loads
-from ldsvm.experiment.tracking import Run, Tracker, download
+from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 
 CHAMPION, PREVIOUS = "champion", "previous"
 FACTS = "production.json"  # of the run that registered a version
@@ -100,7 +100,9 @@ class Registry:
             try:
                 file = self.client.download_artifacts(version.run_id, FACTS, folder)
                 found: dict[str, Any] = json.loads(Path(file).read_text("utf-8"))
-            except (OSError, ValueError) as error:
+            except TrackingFailed:
+                raise
+            except Exception as error:  # MLflow's own, for a file that is not there
                 raise RegistryFailed(
                     f"{version} has no readable {FACTS} ({error}); allowed: python -m flows rollback, or a new start."
                 ) from error
