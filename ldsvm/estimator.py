@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -63,9 +64,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     gamma : float or "scale", default="scale"
         Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC. The learned widths start there.
-    center_steps : int, default=10000
+    center_steps : int or "auto", default="auto"
         Gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step; later
-        ones take a fifth of them. For many rows take so many that each is seen some 30 times.
+        ones take a fifth of them. "auto" sees every row 100 times, in 1,000 steps at least (for fewer rows more would
+        only fit them harder) and 50,000 at most. Training time is in proportion to them.
     C : float, default=0.1
         Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
@@ -161,7 +163,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "centers": [StrOptions({"kmeans", "random"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
-        "center_steps": [Interval(Integral, 1, None, closed="left")],
+        "center_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -192,7 +194,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         n_basis: int | str | None = DEFAULT_BASIS,
         centers: str = "kmeans",
         gamma: float | str = "scale",
-        center_steps: int = 10_000,
+        center_steps: int | str = "auto",
         C: float = 0.1,
         alpha: float = 1e-3,
         class_weight: Any = None,
@@ -291,7 +293,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         """
         check_is_fitted(self, "map_")
         X = check_X(self, X, sparse=self._sparse, reset=False)
-        with threads.limit(self.n_jobs):
+        with self._threads(X):
             return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
 
     def predict(self, X: Any) -> Any:
@@ -303,9 +305,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         """Latent coordinates F(X) (N, L), in the precision of X."""
         check_is_fitted(self, "map_")
         X = check_X(self, X, sparse=self._sparse, reset=False)
-        with threads.limit(self.n_jobs):
+        with self._threads(X):
             F: Array = self.map_(X)
         return F
+
+    def _threads(self, X: Any) -> AbstractContextManager[Any]:
+        """Keep BLAS to the threads that mapping X (n, D) is worth."""
+        return threads.limit(threads.worth(self.n_jobs, X.shape[0] * X.shape[1] * self.n_basis_))
 
     @property
     def _n_features_out(self) -> int:
@@ -343,7 +349,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         data = training_set(self, X, y, sample_weight, eval_set, family)
         X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
         random_state = check_random_state(self.random_state)
-        cores = threads.n_threads(self.n_jobs)
+        size = min(self.n_basis, len(index)) if isinstance(self.n_basis, Integral) else len(index)
+        cores = threads.n_threads(threads.worth(self.n_jobs, len(index) * size * (size + X.shape[1])))
         near = self._earlier(classes)
         regression = family.prepare(X, weight, random_state, cores, near)
         L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)

@@ -16,6 +16,8 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+TINY, SMALL = 2e5, 5e7  # multiplications: some microseconds, and some milliseconds, on one thread
+
 
 def n_threads(n_jobs: int | None) -> int:
     """Threads for ``n_jobs``: None takes the cores of this process, or as few as BLAS is held to; -1 all; n itself."""
@@ -37,6 +39,19 @@ def limit(n_jobs: int | None) -> AbstractContextManager[Any]:
         return nullcontext()
     context: AbstractContextManager[Any] = _controller().limit(limits=n_threads(n_jobs))
     return context
+
+
+def worth(n_jobs: int | None, operations: float) -> int | None:
+    """Return ``n_jobs``, or 1 for None and so little work that waking threads, on a busy machine, takes longer than it.
+
+    operations: multiplications, about. What BLAS does on one thread by itself stays None: changing that costs time too.
+
+    Examples
+    --------
+    >>> worth(None, 1e6), worth(None, 1e9), worth(2, 1e6)
+    (1, None, 2)
+    """
+    return 1 if n_jobs is None and TINY < operations < SMALL else n_jobs
 
 
 def alone() -> AbstractContextManager[Any]:

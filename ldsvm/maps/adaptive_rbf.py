@@ -31,6 +31,7 @@ WIDTHS = 0.1  # share of that rate for log-widths: learned faster, they fit the 
 WEIGHTS = 3.0  # the same for the weights, in units of theirs: they follow the centres, as if solved for
 SHORTER = 5  # F-steps after the first take so many times fewer steps: they begin where the last one ended
 SOME = 10_000  # rows that tell the spread of the data
+PASSES, LEAST, MOST = 100, 1_000, 50_000  # over the rows, and steps, when nobody says how many
 RANGE = 20.0  # a width may become so many times smaller or larger than the first
 DEAD = 1e-6  # sum of a basis function's squares over the rows, and of a difference of two, below which one is of no use
 
@@ -233,13 +234,19 @@ def _batches(N: int, batch: int, steps: int, rng: np.random.Generator) -> Iterat
 class AdaptiveRBF(Family):
     """Gaussian RBF networks with R(F) = |W|^2 that learn centres and widths, from those of `RBF`.
 
-    steps : gradient steps in the first F-step; later ones take a fifth of them.
+    steps : gradient steps in the first F-step, "auto" for as many as the rows want; later ones take a fifth of them.
     """
 
     largest = RBF.largest
 
     def __init__(
-        self, n_basis: int | None, centers: str, gamma: float | str, lam: float, steps: int, asked: bool = True
+        self,
+        n_basis: int | None,
+        centers: str,
+        gamma: float | str,
+        lam: float,
+        steps: int | str,
+        asked: bool = True,
     ) -> None:
         self.begin, self.lam, self.steps = RBF(n_basis, centers, gamma, lam, asked), lam, steps
 
@@ -249,4 +256,5 @@ class AdaptiveRBF(Family):
         basis = self.begin.basis(X, weight, random_state, n_threads, near)
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
-        return AdaptiveRegression(X, weight, basis, self.lam, self.steps, seed, n_threads)
+        steps = min(max(PASSES * len(X) // BATCH, LEAST), MOST) if isinstance(self.steps, str) else self.steps
+        return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads)
