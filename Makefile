@@ -14,7 +14,7 @@ help:
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
 	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
-	@echo 'make paper  every table and figure of the paper, about three hours; FAST=1 in small, fifteen minutes'
+	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1 in small, 13 minutes'
 	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys'
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'

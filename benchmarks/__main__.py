@@ -20,6 +20,7 @@ NAMES = {
     "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
     "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
+    "story": "a model's life in production: retrained, refused, promoted, scoring, serving, rolled back (minutes)",
     "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",
     "imports": "the cost of `import ldsvm` against `import sklearn.svm`",
 }

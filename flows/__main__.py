@@ -73,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         read = environment.anything if asked.name == "pipeline" else environment.experiment
         config = read(asked.config, asked.overrides)
+        if asked.name in PRODUCTION:
+            environment.produced(config, asked.name)
     except ConfigError as error:
         return _complain(str(error), 2)
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"

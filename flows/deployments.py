@@ -47,7 +47,7 @@ def ask(api: str, path: str, **body: Any) -> Any:
 
 
 def described() -> dict[str, str]:
-    """Return name and digest of all of prefect.yaml: what it says of each, its variables, the source of the flow.
+    """Return flow/name and digest of all of prefect.yaml: what it says of each, its variables, the flow's source.
 
     Raises ConfigError when the file does not say it.
     """
@@ -58,10 +58,14 @@ def described() -> dict[str, str]:
         text = FILE.read_text("utf-8")
         said = yaml.safe_load(text)
         values = [os.environ.get(name) for name in re.findall(r"\{\{\s*\$(\w+)", text)]
-        return {one["name"]: _digest(one, said["pull"], values) for one in said["deployments"]}
+        return {_name(one): _digest(one, said["pull"], values) for one in said["deployments"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         why = sentence(error)
     raise ConfigError(f"prefect.yaml cannot be used ({why}); allowed: what prefect deploy takes.")
+
+
+def _name(one: dict[str, Any]) -> str:
+    return f"{one['entrypoint'].partition(':')[2]}/{one['name']}"
 
 
 def _digest(one: dict[str, Any], *more: Any) -> str:
@@ -76,7 +80,7 @@ def deploy(api: str, wanted: dict[str, str], folder: Path, log: Path) -> bool:
     remembered what was sent.
     """
     memory = folder / "deployed.json"
-    present = {one["name"] for one in ask(api, "deployments/filter")}
+    present = set(_found(api))
     if names := _due(wanted, memory, present):
         command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
         with log.open("wb") as out:
@@ -95,14 +99,19 @@ def _due(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list
     return [name for name, digest in wanted.items() if sent.get(name) != digest or name not in present]
 
 
+def _found(api: str) -> dict[str, Any]:
+    """Return the server's deployments by flow/name."""
+    flows = {flow["id"]: flow["name"] for flow in ask(api, "flows/filter")}
+    return {f"{flows[one['flow_id']]}/{one['name']}": one for one in ask(api, "deployments/filter")}
+
+
 def listing(api: str) -> list[str]:
     """Return one line for each deployment: its name, and when it starts by itself."""
-    flows = {flow["id"]: flow["name"] for flow in ask(api, "flows/filter")}
     lines = []
-    for found in ask(api, "deployments/filter"):
+    for name, found in _found(api).items():
         times = [(one["schedule"], "" if one["active"] else " (off)") for one in found["schedules"]]
         when = ", ".join(f"{rule.get('cron')} {rule.get('timezone')}{off}" for rule, off in times)
-        lines.append(f"{flows[found['flow_id']] + '/' + found['name']:28s}{when}")
+        lines.append(f"{name:28s}{when}")
     return sorted(lines)
 
 

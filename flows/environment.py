@@ -19,13 +19,14 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from flows import ROOT
 
 if TYPE_CHECKING:
     from ldsvm.experiment.config import Config
+    from ldsvm.experiment.production import ProductionConfig
     from ldsvm.studies.config import StudyConfig
 
 SPACE_MIB = 50  # two empty stores take 15
@@ -59,6 +60,18 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
     if is_study(config, root=ROOT):
         return load_study(config, _ours(overrides), root=ROOT)
     return load_config(config, _ours(overrides), root=ROOT)
+
+
+def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
+    """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
+    from ldsvm.experiment.load import ConfigError
+
+    found = getattr(config, "production", None)
+    if found is None:
+        raise ConfigError(f"{config.name} has no section production; allowed: a file with one, see conf/production.")
+    if name == "score" and found.score is None:
+        raise ConfigError(f"{config.name} has no section production.score; allowed: one with input and output.")
+    return cast("ProductionConfig", found)
 
 
 def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:

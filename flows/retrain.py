@@ -12,13 +12,12 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.runtime import flow_run
 
 from flows.compare import contests, finish, hands
-from flows.environment import experiment
+from flows.environment import experiment, produced
 from flows.progress import key, say, working
 from flows.stages import TRACKING, write_report
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import promotion
 from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import ConfigError
 from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.promotion import Duel, Known, Look
@@ -39,31 +38,34 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     Returns the outcome in one sentence. Raises Alarm, after all is recorded, when the data should be looked at first.
     """
     settings = experiment(config, overrides)
-    if settings.production is None:
-        raise ConfigError(f"{config} has no section production; allowed: a file with one, see conf/production.")
+    asked = produced(settings, "retrain")
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
-    registry = Registry(tracker, settings.production.model)
+    registry = Registry(tracker, asked.model)
     version = registry.get()
     champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
-    look = look_for_news(settings, champion, version)
+    last = registry.refused()
+    refused = None if last is None else registry.facts(last)
+    look = look_for_news(settings, champion, version, refused)
     if look.decision.action != "retrain":
         record_decision(settings, tracker, look, version)
         if look.decision.action == "alarm":
-            raise Alarm(f"{settings.production.model}: {look.decision.sentence}")
+            raise Alarm(f"{asked.model}: {look.decision.sentence}")
         return look.decision.sentence
     challenger, prepared = prepare_challenger(settings, champion)
     lost: list[str] = []
     with hands(challenger):
         runs = contests(challenger, str(challenger.results / FACTS), list(challenger.methods), lost)
         finish(challenger, write_report(challenger, str(challenger.results / FACTS)), runs, lost, [challenger])
-    return decide(challenger, prepared, tracker, registry, version, champion, look)
+    return decide(challenger, prepared, tracker, registry, version, champion, look, promotion.asked(settings))
 
 
 @task(name="look", cache_policy=TRACKING["cache_policy"])
-def look_for_news(config: Config, champion: Known | None, version: Version | None) -> Look:
+def look_for_news(
+    config: Config, champion: Known | None, version: Version | None, refused: dict[str, Any] | None
+) -> Look:
     """Find new rows, measure drift, decide."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
-        found = promotion.look(config, champion)
+        found = promotion.look(config, champion, refused)
         news(f"champion {version.number if version else 'none'} · {found.decision.sentence}")
     return found
 
@@ -82,11 +84,11 @@ def prepare_challenger(config: Config, champion: Known | None) -> tuple[Config, 
 @task(name="gate", cache_policy=TRACKING["cache_policy"])
 def decide(
     config: Config, prepared: Prepared, tracker: Tracker, registry: Registry, version: Version | None,
-    champion: Known | None, look: Look,
+    champion: Known | None, look: Look, settings: str,
 ) -> str:  # fmt: skip
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout") as news:
-        duel = promotion.duel(config, prepared, champion)
+        duel = promotion.duel(config, prepared, champion, settings)
         text = card(config, prepared, look, duel)
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)

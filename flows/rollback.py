@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.environment import experiment
+from flows.environment import experiment, produced
 from flows.progress import say
-from ldsvm.experiment.load import ConfigError
 from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.tracking import Tracker
 
@@ -18,10 +17,8 @@ from ldsvm.experiment.tracking import Tracker
 def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     """Let champion and previous change places and return the outcome in one sentence."""
     settings = experiment(config, overrides)
-    if settings.production is None:
-        raise ConfigError(f"{config} has no section production; allowed: a file with one, see conf/production.")
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
-    now, before = Registry(tracker, settings.production.model).rollback()
+    now, before = Registry(tracker, produced(settings, "rollback").model).rollback()
     with tracker.run(f"rollback · {now}", kind="rollback") as run:
         run.log({"champion": str(now), "previous": str(before)}, {})
     say(said := f"{now} is the champion again, {before} is previous")

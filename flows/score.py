@@ -10,13 +10,13 @@ from prefect import flow, task
 from prefect.runtime import flow_run
 
 from flows import ROOT
-from flows.environment import experiment
+from flows.environment import experiment, produced
 from flows.progress import key, working
 from flows.stages import TRACKING
 from ldsvm.experiment import scoring
 from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import ConfigError
-from ldsvm.experiment.production import ScoreConfig
+from ldsvm.experiment.memory_limit import watch
+from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.tracking import Tracker
 
@@ -25,18 +25,17 @@ from ldsvm.experiment.tracking import Tracker
 def score(config: str, overrides: Sequence[str] = ()) -> str:
     """Score the rows of production.score.input and return the outcome in one sentence."""
     settings = experiment(config, overrides)
-    if settings.production is None or settings.production.score is None:
-        raise ConfigError(f"{config} has no section production.score; allowed: one with input and output.")
-    return score_file(settings, settings.production.score, str(flow_run.id))
+    return score_file(settings, produced(settings, "score"), str(flow_run.id))
 
 
 @task(name="score", cache_policy=TRACKING["cache_policy"])
-def score_file(config: Config, asked: ScoreConfig, pipeline: str) -> str:
+def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     """Load the version with the alias and let it score, chunk by chunk."""
-    assert config.production is not None
+    asked = wanted.score
+    assert asked is not None
     with working(f"score {asked.input}", key(config.name, "score")) as news:
         tracker = Tracker(config.paths.runs, config.name, pipeline)
-        registry = Registry(tracker, config.production.model)
+        registry = Registry(tracker, wanted.model)
         version = registry.needed(asked.alias)
         model = registry.model(version)
         names = getattr(model, "feature_names_in_", None)
@@ -46,10 +45,14 @@ def score_file(config: Config, asked: ScoreConfig, pipeline: str) -> str:
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
         )  # fmt: skip
         with tracker.run(f"score · {version}", kind="score") as run:
-            start = time.perf_counter()
+            start, peak = time.perf_counter(), watch()
             rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"))
             seconds = time.perf_counter() - start
-            run.log({"model": str(version), "input": asked.input}, {"rows": rows, "score_s": seconds})
-        said = f"{rows:,} rows scored by {version} in {seconds:.1f} s, {rows / seconds:,.0f} a second: {job.output}"
+            mib = peak()
+            values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
+            run.log({"model": str(version), "input": asked.input}, values)
+        memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
+        pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
+        said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"
         news(said)
     return said

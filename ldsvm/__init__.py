@@ -1,4 +1,9 @@
-"""Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates."""
+"""Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates.
+
+`LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
+one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
+for files.
+"""
 
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.export import to_onnx

@@ -72,7 +72,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
     alpha : float, default=1e-3
-        Ridge of the map (the paper's lambda). A wide range works.
+        Ridge of the map (the paper's lambda). A wide range works with fixed centres; learned ones fit harder: search
+        it from 1e-3 to 1, the more the fewer the rows.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     multi_class : {"ovr", "ovo"}, default="ovr"
@@ -97,7 +98,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     n_iter_no_change : int, default=10
         Iterations without a lower validation error after which training stops.
     time_limit : float or None, default=None
-        Seconds after which no further iteration begins.
+        Seconds after which no further iteration begins; one that has begun is finished.
     z_solver : str, default="batched"
         "batched" (exact active set over all samples), "osqp" (one workspace per class) or the name of any installed
         back end of qpsolvers.

@@ -30,12 +30,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted classifier as an ONNX graph and return its path.
 
     model: an `LDSVMClassifier` with ``map="rbf"``, "adaptive_rbf" or "linear", or a scikit-learn pipeline that ends in
-    one and whose other steps are linear ones of scikit-learn, such as PCA or a scaler; these become one matrix. path:
-    where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does, and gives
-    ``decision`` (N, K), or (N,) for two classes, as `decision_function` does, ``label`` (N,) and ``latent`` (N, L). All
-    of it is float32: where two classes tie to within its rounding the label can be the other one.
+    one and whose other steps are linear: FastICA, IncrementalPCA, LinearDiscriminantAnalysis, MaxAbsScaler,
+    MinMaxScaler, PCA, RobustScaler, SelectKBest, StandardScaler, TruncatedSVD, VarianceThreshold; these become one
+    matrix. path: where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does, and
+    gives ``decision`` (N, K), or (N,) for two classes, as `decision_function` does, ``label`` (N,) and ``latent``
+    (N, L). All of it is float32: where two classes tie to within its rounding, as they do far from all training rows,
+    the label can be the other one.
 
-    Needs the package onnx (``pip install 'ldsvm[export]'``). Raises NotExported for other maps and steps, for
+    Needs the package onnx (``pip install onnx``). Raises NotExported for other maps and steps, for
     ``multi_class="ovo"`` with more than two classes, whose votes are no part of ONNX, and for labels that are neither
     numbers nor texts; sklearn's NotFittedError for an unfitted model.
 
@@ -52,7 +54,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     try:
         import onnx
     except ImportError as error:
-        raise NotExported(f"onnx is not installed ({error}); allowed: pip install 'ldsvm[export]'.") from error
+        raise NotExported(f"onnx is not installed ({error}); it comes with: pip install onnx.") from error
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     graph = _Graph(onnx)
     classifier = _checked(steps[-1])

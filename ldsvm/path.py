@@ -25,6 +25,8 @@ def fit_path(
 ) -> list[LDSVMClassifier]:
     """Fit clones of ``estimator`` for several C, computing centres, features and Gram matrix once.
 
+    With ``map="adaptive_rbf"`` what is shared is the first F-step, most of the time where training is short.
+
     Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state.
 
     Parameters

@@ -35,10 +35,11 @@ class NotSaved(ValueError):
 def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     """Write a fitted classifier to one file, at once or not at all, and return its path.
 
-    path: where; an older file there is replaced. The file holds parameters, map, machines, labels and history, as
-    arrays and JSON, and nothing that runs when it is read. Raises NotSaved for anything but an `LDSVMClassifier`, for a
-    map that is somebody else's regressor and for labels or parameters that are neither numbers nor texts; sklearn's
-    NotFittedError for an unfitted model.
+    path: where, its folder is made when needed and its name taken as it is; an older file there is replaced. Steps
+    before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
+    parameters, map, machines, labels and history, as arrays and JSON, and nothing that runs when it is read. Raises
+    NotSaved for anything but an `LDSVMClassifier`, for a map that is somebody else's regressor and for labels or
+    parameters that are neither numbers nor texts; sklearn's NotFittedError for an unfitted model.
 
     Examples
     --------
@@ -57,7 +58,9 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     from ldsvm.estimator import LDSVMClassifier
 
     if not isinstance(model, LDSVMClassifier):
-        raise NotSaved(f"{type(model).__name__} cannot be saved; allowed: a fitted LDSVMClassifier.")
+        raise NotSaved(
+            f"{type(model).__name__} cannot be saved; allowed: a fitted LDSVMClassifier, also of a pipeline."
+        )
     check_is_fitted(model, "map_")
     if not isinstance(model.map_, BasisMap):
         raise NotSaved("a map that is a regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from ldsvm import threads
@@ -20,15 +21,19 @@ TOLERANCE = 0.002  # of the validation error, for which half the size is a good 
 
 
 def size_path(
-    estimator: LDSVMClassifier, X: Any, y: Any, sizes: Sequence[int], sample_weight: Any = None, *, eval_set: Any = None
-) -> list[LDSVMClassifier]:
+    estimator: Any, X: Any, y: Any, sizes: Sequence[int], sample_weight: Any = None, *, eval_set: Any = None
+) -> list[Any]:
     """Fit the classifier with each number of basis functions and return the models in the order of the sizes.
 
-    sizes: numbers of basis functions, such as [62, 125, 250, 500]. estimator: its other parameters, unfitted; where its
-    random_state is no number one is drawn, the same for all, so that the same rows choose.
-    X, y, sample_weight, eval_set: as for `LDSVMClassifier.fit`; the validation error of a model is
-    ``model.history_[model.best_iter_]["valid_error"]``. Raises ValueError without sizes, or with a parameter that is
-    not allowed, before anything is fitted.
+    estimator: an `LDSVMClassifier` with its other parameters, or a pipeline that ends in one, unfitted; the steps of a
+    pipeline are fitted once, to X. Where random_state is no number one is drawn, the same for all, so that the same
+    rows choose. X, y, sample_weight: as for `LDSVMClassifier.fit`. sizes: numbers of basis functions, such as
+    [62, 125, 250, 500]. eval_set: validation rows as X has them; without them, and without ``early_stopping=True``, no
+    model has a validation error. That of a model, of a pipeline's last step, is
+    ``model.history_[model.best_iter_]["valid_error"]``.
+
+    Raises ValueError without sizes or with a parameter that is not allowed, and TypeError for another estimator, before
+    anything is fitted.
 
     Examples
     --------
@@ -38,30 +43,40 @@ def size_path(
     >>> [model.n_basis_ for model in models]
     [5, 10, 20]
     """
-    estimator = _seeded(estimator)
-    models = [clone(estimator).set_params(n_basis=size) for size in sizes]
+    steps, classifier = _parted(estimator)
+    classifier = _seeded(classifier)
+    models = [clone(classifier).set_params(n_basis=size) for size in sizes]
     if not models:
         raise ValueError("sizes is empty; give at least one number of basis functions.")
     for model in models:
+        if isinstance(model.n_basis, str):
+            raise ValueError(f"sizes has {model.n_basis!r}; give numbers of basis functions.")
         model._validate_params()
-    return [model.fit(X, y, sample_weight, eval_set=eval_set) for model in models]
+    if steps is not None:
+        X = steps.fit_transform(X, y)
+        eval_set = eval_set and (steps.transform(eval_set[0]), eval_set[1])
+    fitted = [model.fit(X, y, sample_weight, eval_set=eval_set) for model in models]
+    return fitted if steps is None else [Pipeline([*steps.steps, (estimator.steps[-1][0], m)]) for m in fitted]
 
 
 def smallest(
-    models: Sequence[LDSVMClassifier],
+    models: Sequence[Any],
     X_valid: Any,
     y_valid: Any,
     *,
     tolerance: float = 0.0,
     max_predict_us: float | None = None,
     max_bytes: int | None = None,
-) -> LDSVMClassifier:
+) -> Any:
     """Return the model with the fewest basis functions whose validation error is within `tolerance` of the best one's.
 
-    X_valid (n, D), y_valid (n,): rows that choose, never the test set. tolerance: a fraction, 0.001 for a tenth of a
-    per cent. max_predict_us: microseconds that predicting one of these rows may take, all at once, on this machine with
-    the model's n_jobs; max_bytes: size of the arrays that a prediction needs. Models beyond a budget do not take part,
-    also not as the best one. Raises ValueError when none is left, with the nearest.
+    models: fitted, as `size_path` returns them. X_valid (n, D), y_valid (n,): rows that choose, never the test set.
+    tolerance: a fraction, 0.001 for a tenth of a per cent; below 1 / n it makes no difference, and differences of less
+    than some 1 / sqrt(n) are chance. max_predict_us: microseconds a row, when all of X_valid are predicted in one call
+    (a row by itself costs some 0.1 ms more, of Python), on this machine, with the model's n_jobs, while whatever else
+    runs there runs: set ``n_jobs=1`` for a figure that stays the same. max_bytes: size of the arrays that a prediction
+    needs. Models beyond a budget do not take part, also not as the best one. Raises ValueError when none is left, with
+    the nearest.
 
     Examples
     --------
@@ -72,11 +87,19 @@ def smallest(
     >>> smallest(models, X[900:1350], y[900:1350], tolerance=0.01, max_bytes=10**6).n_basis_ <= 320
     True
     """
+    if not isinstance(models, Sequence):
+        raise TypeError(
+            f"models is one {type(models).__name__}; give a list of fitted models, as size_path returns it."
+        )
     left, y_valid = list(models), column_or_1d(y_valid)
     check_consistent_length(X_valid, y_valid)
     for name, value in (("tolerance", tolerance), ("max_predict_us", max_predict_us), ("max_bytes", max_bytes)):
-        if value is not None and not value >= 0:
-            raise ValueError(f"{name}={value} must be a number of at least 0.")
+        if value is not None and not (isinstance(number := np.asarray(value).item(), int | float) and number >= 0):
+            raise ValueError(f"{name}={value!r} must be a number of at least 0.")
+    if tolerance > 1:
+        raise ValueError(
+            f"tolerance={tolerance} must be a fraction of at most 1, such as 0.001 for a tenth of a per cent."
+        )
     for what, limit, measure in (
         ("bytes", max_bytes, model_bytes),
         ("us a row", max_predict_us, lambda model: predict_us(model, X_valid)),
@@ -91,7 +114,20 @@ def smallest(
         raise ValueError("models is empty; give at least one fitted model.")
     errors = [float(np.mean(model.predict(X_valid) != y_valid)) for model in left]
     good = [model for model, error in zip(left, errors, strict=True) if error <= min(errors) + tolerance]
-    return min(good, key=lambda model: model.n_basis_)
+    return min(good, key=lambda model: _classifier(model).n_basis_)
+
+
+def _classifier(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _parted(estimator: Any) -> tuple[Pipeline | None, LDSVMClassifier]:
+    """Return clones of the steps before a classifier, None where there are none, and of it."""
+    classifier = _classifier(estimator)
+    if not isinstance(classifier, LDSVMClassifier):
+        name = type(classifier).__name__
+        raise TypeError(f"estimator is {name}; allowed: an LDSVMClassifier, or a pipeline that ends in one.")
+    return clone(estimator[:-1]) if classifier is not estimator else None, clone(classifier)
 
 
 def _seeded(estimator: LDSVMClassifier) -> LDSVMClassifier:
@@ -138,7 +174,7 @@ def automatic(
     return next(model for model, error in zip(models, errors, strict=True) if error <= min(errors) + TOLERANCE)
 
 
-def model_bytes(model: LDSVMClassifier) -> int:
+def model_bytes(model: Any) -> int:
     """Return the bytes of the arrays that a prediction needs: centres, widths, weights and machines.
 
     Examples
@@ -149,10 +185,10 @@ def model_bytes(model: LDSVMClassifier) -> int:
     """
     from ldsvm.baselines.sizes import arrays
 
-    return sum(int(array.nbytes) for array in arrays(model))
+    return sum(int(array.nbytes) for array in arrays(_classifier(model)))
 
 
-def predict_us(model: LDSVMClassifier, X: Any) -> float:
+def predict_us(model: Any, X: Any) -> float:
     """Return the microseconds that predicting a row of X (n, D) takes, all rows at once: the median of several times.
 
     Examples
@@ -166,4 +202,4 @@ def predict_us(model: LDSVMClassifier, X: Any) -> float:
 
     X = X if hasattr(X, "shape") else np.asarray(X)
     model.predict(X)  # caches and compilers are warm afterwards
-    return timed(model, X, REPEATS, threads.n_threads(model.n_jobs))
+    return timed(model, X, REPEATS, threads.n_threads(_classifier(model).n_jobs))

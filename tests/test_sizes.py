@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from ldsvm import LDSVMClassifier, fit_path, size_path
 from ldsvm.sizes import model_bytes, predict_us, smallest
@@ -41,6 +44,34 @@ def test_the_smallest_within_the_tolerance_and_the_budgets_is_chosen(models: lis
     # a budget leaves out the best one too: the tolerance is then from the best of the rest
     assert smallest(models, X[VALID], Y[VALID], max_bytes=sizes[1]) is models[1]
     assert smallest(models, X[VALID], Y[VALID], tolerance=1.0, max_predict_us=1e6) is models[0]
+
+
+def test_a_pipeline_is_fitted_once_and_its_sizes_are_those_of_its_last_step() -> None:
+    scale = StandardScaler()
+    whole = make_pipeline(scale, LDSVMClassifier(random_state=0, n_jobs=1))
+    found = size_path(whole, X[TRAIN], Y[TRAIN], [10, 40], eval_set=(X[VALID], Y[VALID]))
+    assert [model[-1].n_basis_ for model in found] == [10, 40] and found[0][0] is found[1][0]
+    assert not hasattr(scale, "mean_") and [name for name, _ in found[0].steps] == [name for name, _ in whole.steps]
+    rows = StandardScaler().fit(X[TRAIN]).transform
+    alone = LDSVMClassifier(random_state=0, n_jobs=1, n_basis=40)
+    alone.fit(rows(X[TRAIN]), Y[TRAIN], eval_set=(rows(X[VALID]), Y[VALID]))
+    np.testing.assert_array_equal(found[1].decision_function(X[VALID]), alone.decision_function(rows(X[VALID])))
+    assert smallest(found, X[VALID], Y[VALID], tolerance=1.0, max_bytes=10**6, max_predict_us=1e6) is found[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: size_path(SVC(), X, Y, [5]), TypeError, "estimator is SVC; allowed: an LDSVMClassifier"),
+        (lambda: size_path(LDSVMClassifier(), X, Y, ["auto"]), ValueError, "sizes has 'auto'"),
+        (lambda: smallest(LDSVMClassifier(), X, Y), TypeError, "models is one LDSVMClassifier; give a list"),
+        (lambda: smallest([], X, Y, max_predict_us="fast"), ValueError, "max_predict_us='fast' must be a number"),
+        (lambda: smallest([], X, Y, tolerance=5), ValueError, "tolerance=5 must be a fraction"),
+    ],
+)
+def test_arguments_of_another_kind_are_one_sentence(call: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call()
 
 
 @pytest.mark.parametrize(

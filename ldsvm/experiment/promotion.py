@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -66,20 +67,35 @@ class Duel:
         return self.result.score
 
 
+def asked(config: Config) -> str:
+    """Return a digest of all settings that decide about a challenger, on given rows."""
+    said = config.model_dump_json(include={"seed", "problems", "split", "features", "production", "dataset", "methods"})
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
 def rules(config: Config) -> ProductionConfig:
     """Return the section production of a file that has one."""
     assert config.production is not None
     return config.production
 
 
-def look(config: Config, champion: Known | None) -> Look:
-    """Look for new rows, compare them with the champion's training, and decide."""
+def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None = None) -> Look:
+    """Look for new rows, compare them with the champion's training, and decide.
+
+    last: the facts of a challenger that was refused; the same rows and settings would give it again.
+    """
     source = load_source(config)
     if champion is None:
         n = len(source.data.train)
         return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None)
     new = retraining.fresh(config, source, champion.mark)
     count, drift = int(new.sum()), None
+    if (
+        last is not None
+        and not config.refresh
+        and (last["mark"]["sha256"], last["asked"]) == (source.data.sha256, asked(config))
+    ):
+        return Look(Decision("skip", (f"{count:,} new rows, on which a challenger was refused already.",)), count, None)
     if count >= LEAST_FOR_DRIFT:
         rows, y = _rows(config, source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
@@ -99,8 +115,8 @@ def challenge(config: Config, champion: Known | None) -> tuple[Config, Prepared]
     return config, divided(config, source, split, config.seed)
 
 
-def duel(config: Config, prepared: Prepared, champion: Known | None) -> Duel:
-    """Score champion and challenger on the same holdout and apply the gate. config: of `challenge`.
+def duel(config: Config, prepared: Prepared, champion: Known | None, settings: str = "") -> Duel:
+    """Score champion and challenger on the same holdout and apply the gate. config: of `challenge`; settings: `asked`.
 
     Raises MethodFailed when the challenger could not be trained, and DataError when the data changed meanwhile.
     """
@@ -116,6 +132,7 @@ def duel(config: Config, prepared: Prepared, champion: Known | None) -> Duel:
         "params": result.params,
         "profile": asdict(_profile(config, source, split, pipeline)),
         "score": asdict(result.score),
+        "asked": settings,
     }
     if champion is None:
         return Duel(pipeline, result, None, (0, 0), gate(rules(config).gate, result.score), facts)

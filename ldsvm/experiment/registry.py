@@ -62,6 +62,13 @@ class Registry:
             raise RegistryFailed(f"No version of {self.name} is {alias} ({known}); allowed: after a retraining.")
         return found
 
+    def refused(self) -> Version | None:
+        """Return the version that was registered last, unless it is the champion or its run has had no verdict."""
+        found = self.client.search_model_versions(f"name = '{self.name}'")
+        if not found or (last := self.version(max(int(one.version) for one in found))) == self.get():
+            return None
+        return last if self.client.get_run(last.run_id).info.status == "FINISHED" else None
+
     def version(self, number: int) -> Version:
         """Return one version by its number."""
         found = self.client.get_model_version(self.name, str(number))

@@ -22,7 +22,6 @@ from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
 from ldsvm.maps.features import Basis, BasisMap, FeatureEvaluation, FeatureRegression
 from ldsvm.maps.rbf import RBF, Gaussians
-from ldsvm.solvers.adam import Adam
 from ldsvm.typing import Array
 
 BATCH = 100  # rows of a gradient step
@@ -200,6 +199,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
 
     def _descend(self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int) -> Gaussians:
         """Return the basis after stochastic gradient steps on centres, log-widths and weights from the given ones."""
+        from ldsvm.solvers.adam import Adam  # it loads numba
+
         N, shift = len(self.X), basis.centers.mean(axis=0, dtype=np.float64).astype(np.float32)
         middle, most = np.log(np.max(self.begin.gamma)), np.log(RANGE)
         center = basis.centers - shift  # distances around a mean: an offset of the data costs no digits

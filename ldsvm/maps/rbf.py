@@ -18,6 +18,7 @@ KMEANS_STEPS = 3, 20
 # Above this exponent at the data's edge float32 rounding would show in the features; float64 is used instead.
 FLOAT32_RANGE = 500.0
 # Beyond these distances in units of the width, and these widths, every feature is 0 whatever the numbers are.
+UNEVEN = 100  # times as much variance, from which on columns are called uneven
 FAR, LARGEST_GAMMA = 1e100, 1e250
 
 
@@ -95,6 +96,7 @@ class RBF(FeatureFamily):
 
     def _width(self, X: Array, weight: Array | None) -> float:
         if isinstance(self.gamma, str):
+            _warn_of_scales(X)
             # weighted as if rows were repeated; by blocks, so that there is no second copy of X in float64
             center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
             blocks = row_blocks(*X.shape)
@@ -119,6 +121,25 @@ class RBF(FeatureFamily):
         if self.centers == "random":
             return start
         return _lloyd(X, start, weight, n_threads)
+
+
+def _warn_of_scales(X: Array) -> None:
+    """Warn where one width for all columns cannot be right: the variance of all values is that of a few of them."""
+    middle = X.mean(axis=0, dtype=np.float64)
+    blocks = row_blocks(*X.shape)
+    within = sum(np.square(X[rows] - middle).sum(axis=0) for rows in blocks) / len(X)
+    if np.var(middle) > UNEVEN * np.mean(within):
+        what = "offsets"
+    elif X.shape[1] > 2 and np.max(within) > (1 - 1 / UNEVEN) * np.sum(within) > 0:
+        what = "scales"
+    else:
+        return
+    warnings.warn(
+        f"the columns of X have so different {what} that gamma='scale' fits few of them; scale them first, for example "
+        "with sklearn.preprocessing.StandardScaler, or give gamma.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def distinct_rows(X: Array) -> Array:

@@ -17,7 +17,7 @@ from ldsvm.datasets import load, shuffled, stratified
 from ldsvm.experiment.judge import judge
 from ldsvm.experiment.trial import Data
 from ldsvm.studies import base
-from ldsvm.studies.dial_page import show
+from ldsvm.studies.dial_page import NAMES, RIDGE, SVM, show
 
 __all__ = ["Params", "compute", "show"]
 
@@ -53,7 +53,7 @@ def compute(params: Params, context: base.Context) -> base.Found:
     work = [(name, size) for size in params.sizes for name in ("learned", "fixed", "nystroem")] + [("svm", None)]
     runs = []
     for done, (name, size) in enumerate(work):
-        context.tell(name if size is None else f"{name}, {size:,} basis functions", done / len(work))
+        context.tell(SVM if size is None else f"{NAMES[name]}, {size:,} basis functions", done / len(work))
         model, facts = _chosen(_models(params, name, size, context), data)
         score = judge(model, lookup(ESTIMATORS[name]), X_test, y_test, repeats=params.repeats, n_jobs=1)
         kept = {key: getattr(score, key) for key in ("n_wrong", "n_test", "n_basis", "parameter_bytes", "predict_us")}
@@ -90,7 +90,7 @@ def _models(params: Params, name: str, size: int | None, context: base.Context) 
         if name == "learned":
             given |= {"map": "adaptive_rbf", "gamma": params.learned_gamma, "center_steps": params.center_steps}
         given |= {"random_state": context.seed, "n_jobs": context.n_jobs}
-        for alpha, C in product(params.alphas if name == "learned" else (1e-3,), params.C_ours):
+        for alpha, C in product(params.alphas if name == "learned" else (RIDGE,), params.C_ours):
             ours = method.make().set_params(**given, alpha=alpha, C=C)
             yield {"alpha": alpha, "C": C}, partial(_fit, ours)
         return

@@ -85,14 +85,20 @@ def test_a_group_without_its_leader_is_ended_if_it_has_our_mark(ours: bool) -> N
         group.end("LDSVM_TEST=other")
 
 
+EVERY = [
+    *(f"pipeline/{name}" for name in ("digits", "mnist10", "pcmac", "own-table")), "retrain/digits", "score/digits",
+]  # fmt: skip
+
+
 def test_what_is_deployed_names_files_that_load_and_no_place_of_this_machine() -> None:
     text = (ROOT / "prefect.yaml").read_text("utf-8")
     said = yaml.safe_load(text)
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users|opt)\b|https?://|localhost", text)
-    assert [one["name"] for one in said["deployments"]] == ["digits", "mnist10", "pcmac", "own-table"]
+    assert list(deployments.described()) == EVERY
     for one in said["deployments"]:
         assert environment.experiment(**one["parameters"]).paths.runs == ROOT / "runs"
-        assert (one["entrypoint"], one["work_pool"]["name"]) == ("flows/pipeline.py:pipeline", "local")
+        file, _, flow = one["entrypoint"].partition(":")
+        assert file == f"flows/{flow}.py" and one["work_pool"]["name"] == "local"
         assert one["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
         assert [(rule["active"], "/" in rule["timezone"]) for rule in one["schedules"]] == [(False, True)]
 
@@ -154,25 +160,24 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
         assert deployments.deploy("api", deployments.described(), tmp_path, tmp_path / "log") == (code == 0)
         return list(sent)
 
-    monkeypatch.setattr(deployments, "ask", lambda *_: [{"name": name} for name in present])
+    monkeypatch.setattr(deployments, "_found", lambda _: {name: {} for name in present})
     monkeypatch.setattr(subprocess, "run", run)
-    every = ["digits", "mnist10", "pcmac", "own-table"]
-    assert deploy() == every
-    present.update(every)
+    assert deploy() == EVERY
+    present.update(EVERY)
     assert deploy() == []
-    present.remove("pcmac")
-    assert deploy() == ["pcmac"]
-    present.add("pcmac")
+    present.remove("pipeline/pcmac")
+    assert deploy() == ["pipeline/pcmac"]
+    present.add("pipeline/pcmac")
     changed = tmp_path / "prefect.yaml"
     changed.write_text(deployments.FILE.read_text("utf-8").replace("The quick start, a minute.", "Digits."), "utf-8")
     monkeypatch.setattr(deployments, "FILE", changed)
     code = 1
-    assert deploy() == ["digits"]
+    assert deploy() == ["pipeline/digits"]
     code = 0
-    assert deploy() == ["digits"]  # what failed is tried again
+    assert deploy() == ["pipeline/digits"]  # what failed is tried again
     assert deploy() == []
     monkeypatch.setenv("LDSVM_ROOT", "/another")  # a variable of the file
-    assert deploy() == every
+    assert deploy() == EVERY
 
 
 @needs_proc

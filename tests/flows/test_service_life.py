@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from flows import deployments
 from flows.deployments import ask
 from flows.processes import Process
 
@@ -64,7 +65,8 @@ class Service:
         return str(found["id"])
 
     def number(self, name: str) -> str:
-        (number,) = [one["id"] for one in self.ask("deployments/filter") if one["name"] == name]
+        found = self.ask("deployments/filter", flows={"name": {"any_": ["pipeline"]}})
+        (number,) = [one["id"] for one in found if one["name"] == name]
         return str(number)
 
     def _run(self, command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -222,8 +224,8 @@ def _its_place_is_free_and_up_in_the_middle_of_a_run_disturbs_nothing(service: S
     assert service.state(running) == "RUNNING"
     status = service.call("status")
     assert (status.returncode, status.stdout.count("healthy")) == (0, 3)
-    for name in ("digits", "mnist10", "pcmac", "own-table"):
-        assert re.search(rf"pipeline/{name} .* Europe/Berlin \(off\)", status.stdout)
+    for name in deployments.described():
+        assert re.search(rf"{name} .* Europe/Berlin \(off\)", status.stdout)
 
 
 def _down_leaves_nothing_behind(service: Service) -> None:

@@ -203,3 +203,11 @@ def test_centres_stay_near_the_data_and_the_map_is_the_formula(gamma: float) -> 
     assert np.abs(model.centers_).max() < 10
     squares = np.square(X[:, None] - model.centers_.astype(np.float64)).sum(axis=2)
     np.testing.assert_allclose(model.transform(X), np.exp(-model.gamma_ * squares) @ model.map_.W, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(50, 1_000), (1_500, 1_500), (80_000, 50_000)])
+def test_steps_follow_the_rows_unless_somebody_says_how_many(rows: int, steps: int) -> None:
+    X = np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32)
+    for asked, expected in (("auto", steps), (7, 7)):
+        found = AdaptiveRBF(3, "random", 1.0, LAM, asked).prepare(X, None, np.random.RandomState(0), 1)
+        assert isinstance(found, AdaptiveRegression) and found.steps == expected

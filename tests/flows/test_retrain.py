@@ -1,0 +1,106 @@
+"""A model through its life by the command line, with the real Prefect and the real registry."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = (
+    "methods={ours: {estimator: ldsvm, params: {gamma: 0.1, max_iter: 5}, search: {n_basis: [40], C: [0.1]}}}",
+    "production.trials=1", "judge.repeats=1", "n_jobs=1",
+)  # fmt: skip
+Call = Callable[..., tuple[int, str]]
+
+
+def rows(which: slice, change: Callable[[Any], Any] = lambda X: X) -> pd.DataFrame:
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))[which]
+    table = pd.DataFrame(change(X[order] / 16).astype(np.float32), columns=[f"p{i}" for i in range(64)])
+    return table.assign(label=y[order])
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Call:
+    (tmp_path / "in").mkdir()
+
+    def run(name: str, *overrides: str) -> tuple[int, str]:
+        given = [
+            f"paths.runs={tmp_path / 'runs'}",
+            f"paths.cache={tmp_path / 'cache'}",
+            f"dataset.path={tmp_path / 'in'}",
+        ]
+        command = [sys.executable, "-m", "flows", name, "conf/production/digits.yaml", *given, *QUICK, *overrides]
+        environment = {key: value for key, value in os.environ.items() if key != "PREFECT_API_URL"}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
+        )
+        return done.returncode, done.stdout.splitlines()[0] if done.stdout else done.stderr.splitlines()[-1]
+
+    return run
+
+
+def tracked(place: Path) -> list[tuple[str, str]]:
+    query = (
+        "select r.name, r.status from runs r join tags t on t.run_uuid = r.run_uuid"
+        " where t.key = 'ldsvm.kind' and t.value in ('retrain', 'score', 'rollback') order by r.start_time"
+    )
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        return store.execute(query).fetchall()
+
+
+def aliases(place: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        return dict(store.execute("select alias, version from registered_model_aliases").fetchall())
+
+
+@pytest.mark.timeout(600)
+def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: Path) -> None:
+    code, said = call("score", "production.score={input: x.csv, output: y.csv}")
+    assert code == 1 and "No version of digits is champion" in said
+    rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
+    assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
+    assert call("retrain")[1] == "skip: 0 new rows, production.least is 100."
+    rows(slice(600, 800)).to_parquet(tmp_path / "in" / "1.parquet")
+    code, said = call("retrain", "production.gate.n_basis.threshold=39")
+    assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
+    assert aliases(tmp_path) == {"champion": 1}
+    code, said = call("retrain", "production.gate.n_basis.threshold=39")
+    assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused already.")
+    rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
+    rest = ["production.drift.alarm_share=1", "production.gate.error_percent.threshold=50"]
+    code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
+    assert (code, said) == (0, "digits version 3: Promoted: all 5 rules hold.")
+    assert aliases(tmp_path) == {"champion": 3, "previous": 1}
+    rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
+    asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
+    code, said = call("score", f"production.score={asked}")
+    assert code == 0 and said.startswith("297 rows scored by digits version 3 in ")
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 297
+    assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is previous")
+    rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
+    code, said = call("retrain")
+    assert code == 1 and "alarm: 1,197 new rows" in said
+    found = tracked(tmp_path)
+    assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
+    assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
+
+
+def test_a_file_without_the_section_is_one_sentence(call: Call) -> None:
+    code, said = call("retrain", "production=null")
+    assert (code, said) == (
+        2,
+        "retrain_digits has no section production; allowed: a file with one, see conf/production.",
+    )
