@@ -28,6 +28,7 @@ NAMES = {
     "search": "only our method, then the report",
     "baselines": "only the methods to compare with, then the report",
     "report": "only the report, again, from the results that are there",
+    "sync": "only the tracking of results that are there: the store was gone when they were computed",
     "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
     "score": "let the champion score the rows of production.score.input",
     "rollback": "give the alias champion back to the version before it",
@@ -152,6 +153,7 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     from rich.console import Console
 
     from flows.summary import summary
+    from ldsvm.experiment.remote import remote
     from ldsvm.experiment.tracking import link
     from ldsvm.report import tables
     from ldsvm.report.publish import REPORT
@@ -160,11 +162,16 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     for title, header, rows in summary(config, asked.config, asked.overrides):
         console.print(tables.terminal(title, header, rows))
-    for name, what in (
-        ("report", config.results / REPORT),
-        ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),
-        ("", f"then open {link(experiment_id, 5000, pipeline)}"),
-    ):
+    server = remote()
+    ui = (
+        [
+            ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),
+            ("", f"then open {link(experiment_id, 5000, pipeline)}"),
+        ]
+        if server is None
+        else [("MLflow UI", f"{server}, experiment {config.name}")]
+    )
+    for name, what in [("report", config.results / REPORT), *ui]:
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
 
 

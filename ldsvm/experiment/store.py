@@ -148,9 +148,9 @@ def _on_local_disk(folder: Path) -> bool:
 
 
 class Guarded:
-    """MLflow's client; its methods raise TrackingFailed where the store is the reason."""
+    """MLflow's client; its methods raise TrackingFailed where the store is the reason. file: has a `guard`."""
 
-    def __init__(self, client: Any, file: StoreFile) -> None:
+    def __init__(self, client: Any, file: Any) -> None:
         self.client, self.file = client, file
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -1,4 +1,7 @@
-"""The only file that knows MLflow: an SQLite store under the project, a parent run per problem, a child per method."""
+"""The only file that knows MLflow: an SQLite store under the project, a parent run per problem, a child per method.
+
+Where MLFLOW_TRACKING_URI names a server, that is the store instead.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from ldsvm.datasets.atomic import alone
 from ldsvm.experiment import owner
 from ldsvm.experiment.pages import KIND, PIPELINE, view
 from ldsvm.experiment.pages import link as link
+from ldsvm.experiment.remote import Server, remote
 from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
 from ldsvm.experiment.store import TrackingFailed as TrackingFailed
 from ldsvm.experiment.store import store_uri as store_uri
@@ -135,6 +139,8 @@ class Tracker:
         os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        if (uri := remote()) is not None:
+            return self._join(uri)
         file = StoreFile(self.runs)
         with file.guard():
             file.check()
@@ -142,6 +148,16 @@ class Tracker:
                 client = self._connect(file)
         file.remember()
         return Guarded(client, file)
+
+    def _join(self, uri: str) -> Guarded:
+        server = Server(uri)
+        with server.guard():
+            import mlflow
+
+            mlflow.set_tracking_uri(uri)
+            client = mlflow.MlflowClient()
+            client.search_experiments(max_results=1)
+        return Guarded(client, server)
 
     def _connect(self, file: StoreFile) -> Any:
         if file.path.exists():
@@ -165,7 +181,8 @@ class Tracker:
     @cached_property
     def experiment_id(self) -> str:
         """Identifier of the experiment, created on first use with its artifacts beside the store."""
-        place = (self.runs.resolve() / "artifacts" / self.experiment).as_uri()
+        own = (self.runs.resolve() / "artifacts" / self.experiment).as_uri()
+        place = own if remote() is None else None  # a server has a place of its own
         views = dict([view(None), view(self.pipeline)])
         client = self.client
         with alone(self.runs):

@@ -1,0 +1,35 @@
+# One image for all of compose.yaml: Prefect's server, MLflow's server, the worker.
+# Build: docker build -t ldsvm .   Alone: docker run --rm -v ldsvm:/data ldsvm python -m flows pipeline conf/digits.yaml
+
+FROM python:3.11-slim AS build
+WORKDIR /app
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --disable-pip-version-check uv==0.13.9
+COPY requirements.lock ./
+RUN /venv/bin/uv pip sync --no-cache --python /venv/bin/python --require-hashes requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY ldsvm ldsvm
+RUN /venv/bin/uv pip install --no-cache --python /venv/bin/python --no-deps --no-build-isolation .
+
+FROM python:3.11-slim
+# /data has results, prepared data and caches; the code belongs to root and is not written to.
+RUN useradd --system --uid 10001 --create-home --home-dir /home/ldsvm ldsvm \
+    && install --directory --owner=ldsvm --group=ldsvm /data
+COPY --from=build /venv /venv
+WORKDIR /app
+COPY . .
+ENV PATH=/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    LDSVM_ROOT=/app \
+    LDSVM_RUNS=/data/runs \
+    NUMBA_CACHE_DIR=/data/numba \
+    PREFECT_HOME=/data/prefect \
+    PREFECT_SERVER_ANALYTICS_ENABLED=false \
+    DO_NOT_TRACK=1 \
+    MLFLOW_DISABLE_TELEMETRY=true \
+    MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false
+USER ldsvm
+VOLUME /data
+# compose.yaml has a check of its own for each server; alone, the package must load.
+HEALTHCHECK --interval=60s --timeout=30s CMD ["python", "-c", "import ldsvm"]
+CMD ["python", "-m", "flows", "--help"]

@@ -1,0 +1,25 @@
+"""What an earlier run has computed, and could not track, into the tracking store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect import flow
+
+from flows.compare import compare
+from flows.environment import experiment
+from flows.stages import prepare_data
+from ldsvm.experiment.load import ConfigError
+from ldsvm.report.publish import collect
+
+
+@flow(name="sync")
+def sync(config: str, overrides: Sequence[str] = ()) -> str:
+    """Track the results that are on the disk, and compute nothing; raise ConfigError when there are none."""
+    settings = experiment(config, overrides)
+    facts = prepare_data(settings)
+    found = [{outcome.method for outcome in collect(settings, problem)} for problem in settings.problems]
+    names = [name for name in settings.methods if all(name in one for one in found)]
+    if not names:
+        raise ConfigError(f"{config}: no results of these data in {settings.results}; run pipeline first.")
+    return compare(settings, facts, names)

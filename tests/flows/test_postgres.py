@@ -1,0 +1,183 @@
+"""The commands of compose.yaml on a real PostgreSQL: both servers keep their stores there, and an experiment runs."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = Path(__file__).with_name("tiny.yaml")
+INITDB = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def as_somebody() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    return {"user": pwd.getpwnam("nobody").pw_uid} if os.getuid() == 0 else {}
+
+
+@contextmanager
+def running(command: list[str], log: Path, **given: Any) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True, **given)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 150
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except OSError:
+            assert process.poll() is None and time.monotonic() < end, log.read_text("utf-8")[-3000:]
+            time.sleep(0.3)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[int]:
+    """Port of a PostgreSQL with the user and the databases of compose.yaml, on loopback."""
+    assert INITDB is not None
+    place, port = tmp_path / "postgres", free_port()
+    place.mkdir()
+    who = as_somebody()
+    if who:
+        os.chown(place, who["user"], -1)
+        for folder in [tmp_path, *tmp_path.parents]:
+            if folder.owner() == "root" and folder.name.startswith("pytest-"):
+                folder.chmod(0o711)  # nobody must be able to pass
+    password = place.with_name("password")
+    password.write_text("secret", "utf-8")
+    password.chmod(0o644)
+    made = [INITDB, "-D", str(place / "data"), "-U", "ldsvm", "--auth=scram-sha-256", f"--pwfile={password}"]
+    subprocess.run(made, check=True, capture_output=True, cwd="/", **who)
+    serve = [str(Path(INITDB).resolve().with_name("postgres")), "-D", str(place / "data"), "-p", str(port)]
+    settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={place}"]
+    with running([*serve, *settings], tmp_path / "postgres.log", cwd="/", **who):
+        import psycopg2
+
+        end = time.monotonic() + 60
+        while True:
+            try:
+                connection = psycopg2.connect(
+                    host="127.0.0.1", port=port, user="ldsvm", password="secret", dbname="postgres"
+                )
+                break
+            except psycopg2.OperationalError:
+                assert time.monotonic() < end, (tmp_path / "postgres.log").read_text("utf-8")
+                time.sleep(0.2)
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE prefect")
+            cursor.execute(COMPOSE["configs"]["databases"]["content"])
+        connection.close()
+        yield port
+
+
+def command_of(service: str, port: int, own: int, place: Path) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a service of compose.yaml, with this machine's ports and folders."""
+    said = COMPOSE["services"][service]
+
+    def here(text: str) -> str:
+        text = text.replace("@db:5432", f"@127.0.0.1:{port}").replace("0.0.0.0", "127.0.0.1")
+        text = text.replace("/run/secrets/pgpass", str(place / "pgpass")).replace("/data", str(place))
+        return re.sub(r"\b(4200|5000)\b", str(own), text)
+
+    return here(said["command"]).split(), {key: here(value) for key, value in said["environment"].items()}
+
+
+@pytest.mark.skipif(INITDB is None, reason="needs PostgreSQL, in Debian the package postgresql")
+@pytest.mark.timeout(600)
+def test_both_servers_keep_their_stores_in_postgresql(database: int, tmp_path: Path) -> None:
+    password = tmp_path / "pgpass"
+    password.write_text(f"127.0.0.1:{database}:*:ldsvm:secret\n", "utf-8")
+    password.chmod(0o600)
+    quiet = {
+        "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_HOME": str(tmp_path / "prefect"),
+    }  # fmt: skip
+    base = {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")} | quiet
+    ports = {"prefect": free_port(), "mlflow": free_port()}
+    with ExitStack() as servers:
+        for name, health in (("prefect", "api/health"), ("mlflow", "health")):
+            command, more = command_of(name, database, ports[name], tmp_path)
+            log = tmp_path / f"{name}.log"
+            started = [sys.executable, "-m", *command]
+            process = servers.enter_context(running(started, log, cwd=ROOT, env={**base, **more}))
+            wait_for(f"http://127.0.0.1:{ports[name]}/{health}", process, log)
+        api = {
+            "PREFECT_API_URL": f"http://127.0.0.1:{ports['prefect']}/api",
+            "MLFLOW_TRACKING_URI": f"http://127.0.0.1:{ports['mlflow']}",
+        }
+        given = [f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "flows", "pipeline", str(TINY), *given],
+            cwd=ROOT, env={**base, **api}, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    import psycopg2
+
+    for name, query, least in (
+        ("prefect", "select count(*) from flow_run where state_type = 'COMPLETED'", 1),
+        ("mlflow", "select count(*) from runs where status = 'FINISHED'", 5),
+    ):
+        with psycopg2.connect(
+            host="127.0.0.1", port=database, user="ldsvm", password="secret", dbname=name
+        ) as connection:
+            cursor = connection.cursor()
+            cursor.execute(query)
+            assert cursor.fetchone()[0] >= least
+        connection.close()
+
+
+def test_compose_publishes_on_loopback_alone_and_holds_no_secret() -> None:
+    text = (ROOT / "compose.yaml").read_text("utf-8")
+    published = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert published and all(port.startswith("127.0.0.1:") for port in published)
+    assert "password:" not in text.replace("password: {file", "").replace("PASSWORD_FILE", "")
+    assert not re.search(r"://[^@/\s]+:[^@/\s]+@", text)
+    ours = [s for s in COMPOSE["services"].values() if s.get("image") == "ldsvm"]
+    assert len(ours) == 3 and all(s["read_only"] and s["cap_drop"] == ["ALL"] for s in ours)
+    assert all("healthcheck" in service for service in COMPOSE["services"].values())
+
+
+def test_the_image_is_locked_and_not_root() -> None:
+    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    words = [line.split()[0] for line in lines if line and not line.startswith(("#", " "))]
+    assert words.count("FROM") == 2 and "HEALTHCHECK" in words
+    assert words.index("USER") > len(words) - 5
+    assert any("--require-hashes requirements.lock" in line for line in lines)
+    copied = {name for line in lines if line.startswith("COPY") and "--from" not in line for name in line.split()[1:-1]}
+    kept = {
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line[:1] == "!"
+    }
+    assert copied - {"."} <= kept
+    assert all((ROOT / name).exists() for name in kept)
