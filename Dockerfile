@@ -17,6 +17,7 @@ RUN useradd --system --uid 10001 --create-home --home-dir /home/ldsvm ldsvm \
 COPY --from=build /venv /venv
 WORKDIR /app
 COPY . .
+RUN install --directory --owner=ldsvm --group=ldsvm data/prepared
 ENV PATH=/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

@@ -7,6 +7,7 @@ CONFIG = conf/digits.yaml
 RUNS = runs
 PORT = 5000
 PREFECT_PORT = 4200
+DATA =
 
 help:
 	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml), about a minute'
@@ -15,7 +16,8 @@ help:
 	@echo 'make types  mypy'
 	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
 	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1 in small, 13 minutes'
-	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys'
+	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys;'
+	@echo '            its runs reach data/, LDSVM_DATA_HOME, RUNS and the folders of DATA'
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
@@ -55,6 +57,7 @@ paper: $(READY)
 	@$(PY) -m flows.paper $(if $(FAST),--fast) "paths.runs=$(RUNS)"
 
 up down status: export RUNS := $(RUNS)
+up down status: export DATA := $(DATA)
 up down status: export PORT := $(PORT)
 up down status: export PREFECT_PORT := $(PREFECT_PORT)
 up down status: $(READY)

@@ -69,7 +69,7 @@ class Story:
         plain = {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")}
         prefect, mlflow = self.ports
         return {
-            **plain, "RUNS": str(self.runs), "PREFECT_PORT": str(prefect), "PORT": str(mlflow),
+            **plain, "RUNS": str(self.runs), "PREFECT_PORT": str(prefect), "PORT": str(mlflow), "DATA": str(self.place),
             "MLFLOW_TRACKING_URI": f"sqlite:///{self.runs / 'mlflow.db'}",
         }  # fmt: skip
 

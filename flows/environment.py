@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from http.client import HTTPException
@@ -57,9 +57,39 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
     from ldsvm.experiment.load import load_config
     from ldsvm.studies.config import is_study, load_study
 
+    if os.environ.get("LDSVM_RUNS"):
+        _confine({"config": str(ROOT / config)}, [ROOT / "conf"])
     if is_study(config, root=ROOT):
         return load_study(config, _ours(overrides), root=ROOT)
-    return load_config(config, _ours(overrides), root=ROOT)
+    found = load_config(config, _ours(overrides), root=ROOT)
+    if os.environ.get("LDSVM_RUNS"):
+        _confine(_places(found))
+    return found
+
+
+def _places(config: Config) -> dict[str, str | None]:
+    """Return the files and folders that an experiment reads and writes, by key, but for paths.runs."""
+    found = {"dataset.path": config.dataset.path, "dataset.test_path": config.dataset.test_path}
+    found["paths.cache"] = str(config.paths.cache)
+    if config.production and (score := config.production.score):
+        found |= {f"production.score.{key}": str(ROOT / getattr(score, key)) for key in ("input", "output")}
+    return found
+
+
+def _confine(places: Mapping[str, str | None], more: Sequence[Path] = ()) -> None:
+    """Raise ConfigError for a place that a deployed run may not reach: whoever can start one can name any path."""
+    from ldsvm.experiment.load import ConfigError
+
+    given = [
+        os.environ["LDSVM_RUNS"],
+        os.environ.get("LDSVM_DATA_HOME"),
+        *os.environ.get("LDSVM_DATA", "").split(os.pathsep),
+    ]
+    roots = [ROOT / "data", *more, *(Path(root) for root in given if root)]
+    for key, place in places.items():
+        if place is not None and not any(Path(place).expanduser().resolve().is_relative_to(r.resolve()) for r in roots):
+            allowed = ", ".join(map(str, roots))
+            raise ConfigError(f"{key} is {place}; allowed in a deployed run: below {allowed}, or make up DATA=FOLDER.")
 
 
 def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
@@ -143,6 +173,7 @@ def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
         "PYTHONIOENCODING": "utf-8:replace",
         "LDSVM_ROOT": str(ROOT),
         "LDSVM_RUNS": str(runs),
+        "LDSVM_DATA": os.environ.get("DATA", ""),
         "LDSVM_MLFLOW_PORT": str(mlflow_port),
     }
 

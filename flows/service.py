@@ -27,7 +27,8 @@ from flows.progress import working
 
 NAMES = ("prefect", "mlflow", "worker")  # in the order of their start
 EPILOG = """
-variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000).
+variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000);
+DATA, folders, with : between them, that deployed runs may read and write besides data/, LDSVM_DATA_HOME and RUNS.
 exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the variables.
 """
 

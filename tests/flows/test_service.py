@@ -22,7 +22,7 @@ from flows import deployments, environment, processes
 from flows.processes import Process
 from flows.schema import schema
 from flows.service import main
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.load import ConfigError, load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -83,6 +83,40 @@ def test_a_group_without_its_leader_is_ended_if_it_has_our_mark(ours: bool) -> N
         group.end("LDSVM_TEST=mark")
         assert len(group.group("LDSVM_TEST=other")) == (0 if ours else 2)
         group.end("LDSVM_TEST=other")
+
+
+@pytest.mark.parametrize(
+    ("config", "overrides", "said"),
+    [
+        ("/etc/passwd", [], "config is /etc/passwd; allowed in a deployed run: below "),
+        ("conf/../../x.yaml", [], "config is "),
+        ("conf/own_table.yaml", ["dataset.path=/etc/passwd"], "dataset.path is /etc/passwd; allowed"),
+        ("conf/own_table.yaml", ["dataset.path=data/../../x.csv"], "dataset.path is "),
+        ("conf/digits.yaml", ["paths.cache=/var/tmp/x"], "paths.cache is /var/tmp/x; allowed"),
+        ("conf/production/digits.yaml", ["production.score={input: /etc/x.csv, output: data/y.csv}"], "score.input is"),
+        ("conf/production/digits.yaml", ["production.score={input: data/x.csv, output: /y.csv}"], "score.output is"),
+    ],
+)
+def test_parameters_of_a_deployed_run_do_not_reach_out_of_the_data(
+    config: str, overrides: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("LDSVM_DATA", raising=False)
+    with pytest.raises(ConfigError, match=said):
+        environment.anything(config, overrides)
+
+
+def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("LDSVM_DATA", f"/nowhere{os.pathsep}{tmp_path / 'mine'}")
+    (tmp_path / "mine").mkdir()
+    found = environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'x.csv'}"])
+    assert found.dataset.path == str(tmp_path / "mine" / "x.csv")
+    (tmp_path / "mine" / "link").symlink_to("/etc")
+    with pytest.raises(ConfigError, match="dataset.path is "):
+        environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
 
 
 EVERY = [

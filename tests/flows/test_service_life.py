@@ -43,6 +43,7 @@ class Service:
 
     def call(self, action: str) -> subprocess.CompletedProcess[str]:
         given = {"RUNS": str(self.runs), "PREFECT_PORT": str(self.prefect), "PORT": str(self.mlflow)}
+        given["DATA"] = os.pathsep.join([str(TINY.parent), str(self.place)])  # what deployed runs may reach
         return self._run([sys.executable, "-m", "flows.service", action], given)
 
     def parameters(self, experiment: Path, *overrides: str) -> dict[str, Any]:
