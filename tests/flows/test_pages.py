@@ -16,13 +16,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 
+from ldsvm import LDSVMClassifier
+from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.tracking import Tracker, link, store_uri
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH"),
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
 ]
 COLUMNS = ("error_percent", "n_basis", "predict_us", "train_s", "search_s", "valid_error_percent")
 METHODS = {  # best first; None is what a linear SVM has no number for
@@ -161,3 +165,30 @@ def test_the_charts_set_the_error_against_what_it_costs(tracker: Tracker, port: 
             text = page(f"{link(tracker.experiment_id, port, 'this-one')}&compareRunsMode=CHART", tmp_path)
             missing = {title for title in titles if title not in text}
     assert not missing
+
+
+@pytest.fixture(scope="module")
+def champion(tracker: Tracker) -> Registry:
+    """A registered model with a card, in the store that the server shows."""
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(*load_iris(return_X_y=True))
+    registry = Registry(tracker, "flowers")
+    with tracker.run("retrain", kind="retrain") as run:
+        source = run.model(model, load_iris().data[:3], "flowers")
+        version = registry.register(
+            run, source, {}, "# Flowers, kept fresh\n\n| rule | found |\n| --- | --- |\n| error | 1.7 % |"
+        )
+    assert registry.promote(version, None)
+    return registry
+
+
+def test_the_model_page_shows_the_champion_and_its_card(champion: Registry, port: int, tmp_path: Path) -> None:
+    for address, wanted in (
+        ("flowers", {"champion", "Version 1"}),
+        ("flowers/versions/1", {"champion", "Flowers, kept fresh</h1>", "1.7 %</td>"}),
+    ):
+        missing = wanted
+        for _ in range(3):
+            if missing:
+                text = page(f"http://127.0.0.1:{port}/#/models/{address}", tmp_path)
+                missing = {word for word in wanted if word not in text}
+        assert not missing

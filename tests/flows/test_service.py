@@ -115,7 +115,7 @@ def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
     found = environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'x.csv'}"])
     assert found.dataset.path == str(tmp_path / "mine" / "x.csv")
     (tmp_path / "mine" / "link").symlink_to("/etc")
-    with pytest.raises(ConfigError, match="dataset.path is "):
+    with pytest.raises(ConfigError, match=r"^dataset\.path is "):
         environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
 
 
