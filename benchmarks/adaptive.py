@@ -1,8 +1,8 @@
 """Learned centres on principal components of MNIST: test error with few basis functions, and training time.
 
 The components, the ridge, C and the iteration that is kept are chosen on validation rows; on all 60,000 images these
-are 5,000 of them, and the chosen model is fitted once more to all. The test set is scored once a model. Peers, in the same run:
-scikit-learn's Gaussian SVC on the same 10,000 images, and Nystroem features with a linear SVM on all.
+are 5,000 of them, and the chosen model is fitted once more to all. The test set is scored once a model. Peers, in the
+same run: scikit-learn's Gaussian SVC on the same 10,000 images, and Nystroem features with a linear SVM on all.
 """
 
 from __future__ import annotations
