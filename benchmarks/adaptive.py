@@ -87,7 +87,7 @@ def _chosen(N: int, held: int, M: int, seed: int, quick: bool) -> dict[str, Any]
     seconds = clock(train, 1, warm=False)
     wrong = np.count_nonzero(final.predict(reduce.transform(X_test).astype(np.float32)) != y_test)
     chosen = {"components": L, "alpha": best.alpha, "C": best.C, "iterations": best.best_iter_}
-    return {**chosen, "validation %": 100 * error, "test %": 100 * wrong / len(y_test), "train s": seconds}
+    return {**chosen, "validation %": 100 * error, "test %": 100 * float(wrong) / len(y_test), "train s": seconds}
 
 
 def _svc() -> float:
