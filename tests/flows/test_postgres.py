@@ -13,8 +13,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -43,7 +44,8 @@ def running(command: list[str], log: Path, **given: Any) -> Iterator[subprocess.
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(15)
         except subprocess.TimeoutExpired:
@@ -63,18 +65,20 @@ def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[int]:
+def place() -> Iterator[Path]:
+    """A folder of its owner's, which pytest's are not."""
+    with TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
+        if who := as_somebody():
+            os.chown(folder, who["user"], -1)
+        yield Path(folder)
+
+
+@pytest.fixture
+def database(place: Path, tmp_path: Path) -> Iterator[int]:
     """Port of a PostgreSQL with the user and the databases of compose.yaml, on loopback."""
     assert INITDB is not None
-    place, port = tmp_path / "postgres", free_port()
-    place.mkdir()
-    who = as_somebody()
-    if who:
-        os.chown(place, who["user"], -1)
-        for folder in [tmp_path, *tmp_path.parents]:
-            if folder.owner() == "root" and folder.name.startswith("pytest-"):
-                folder.chmod(0o711)  # nobody must be able to pass
-    password = place.with_name("password")
+    port, who = free_port(), as_somebody()
+    password = place / "password"
     password.write_text("secret", "utf-8")
     password.chmod(0o644)
     made = [INITDB, "-D", str(place / "data"), "-U", "ldsvm", "--auth=scram-sha-256", f"--pwfile={password}"]
