@@ -111,7 +111,12 @@ def _ceilings(rules: GateConfig, score: Score) -> list[tuple[str, float, float]]
 
 def _at_most(name: str, value: float, bound: float) -> Check:
     passed = value <= bound
-    return Check(name, passed, value, bound, f"{name} is {value:.4g}, {'at most' if passed else 'above'} {bound:.4g}")
+    said = f"{name} is {_short(value)}, {'at most' if passed else 'above'} {_short(bound)}"
+    return Check(name, passed, value, bound, said)
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:

@@ -33,7 +33,7 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel) -> str:
         "## Drift since the champion's training",
         *_items(look.decision.reasons),
         "## Parameters",
-        tables.markdown(["parameter", "value"], [[key, str(value)] for key, value in result.params.items()]),
+        tables.markdown(["parameter", "value"], [[key, tables.value(value)] for key, value in result.params.items()]),
         "## Limits",
         *_items(_limits(prepared, score)),
     ]
