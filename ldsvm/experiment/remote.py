@@ -20,24 +20,19 @@ def remote() -> str | None:
     return uri if "://" in uri and not uri.startswith(OWN) else None
 
 
-class ServerSilent(TrackingFailed):
-    """The tracking server does not answer."""
-
-    transient = True
-
-
 class Server:
     """A tracking server, or a database, at an address."""
 
     def __init__(self, uri: str) -> None:
         self.uri = re.sub(r"//[^@/]*@", "//", uri)  # without user and password, for messages
-        # MLflow would try for minutes before it says that nobody answers.
+        # MLflow tries again by itself, but for minutes; what is not tracked now is by `python -m flows sync`.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Turn what the network, or the database, says in the block into ServerSilent."""
+        """Turn what the network, or the database, says in the block into TrackingFailed."""
         try:
             yield
         except TrackingFailed:
@@ -46,7 +41,7 @@ class Server:
             if (cause := _cause(error)) is None:
                 raise
             why = " ".join(str(cause).split())[:200]
-            raise ServerSilent(
+            raise TrackingFailed(
                 f"{VARIABLE} {self.uri} does not answer ({why}); see that it runs, or leave the variable out."
             ) from error
 

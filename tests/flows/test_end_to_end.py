@@ -214,3 +214,11 @@ def test_an_address_where_no_server_answers_is_one_sentence_at_once(
     said = capsys.readouterr()
     assert said.err.startswith(f'PREFECT_API_URL is "{address}", where no Prefect server answers (')
     assert (said.out, said.err.count("\n"), list(tmp_path.iterdir())) == ("", 1, [])
+
+
+@pytest.mark.timeout(300)
+def test_two_at_once_share_one_store(tmp_path: Path) -> None:
+    with started(TINY, tmp_path) as one, started(TINY, tmp_path, "seed=1") as other:
+        ends = [process.communicate(timeout=240) for process in (one, other)]
+    assert [one.returncode, other.returncode] == [0, 0], ends
+    assert [status for _, _, status in statuses(tmp_path)] == ["FINISHED"] * 12

@@ -61,6 +61,11 @@ def tracked(place: Path) -> list[tuple[str, str]]:
         return store.execute(query).fetchall()
 
 
+def cards(place: Path) -> list[str]:
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        return [text for (text,) in store.execute("select description from model_versions order by version")]
+
+
 def aliases(place: Path) -> dict[str, int]:
     with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
         return dict(store.execute("select alias, version from registered_model_aliases").fetchall())
@@ -84,6 +89,11 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
     assert (code, said) == (0, "digits version 3: Promoted: all 5 rules hold.")
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
+    first, refused, second = cards(tmp_path)
+    for part in ("## Classes", "| basis functions | 40 |", "## Drift", "## Limits", "95 % interval", "SHA-256"):
+        assert all(part in text for text in (first, refused, second))
+    assert "| the champion | " in second and "| the champion | " not in first
+    assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
     code, said = call("score", f"production.score={asked}")
