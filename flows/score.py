@@ -13,6 +13,7 @@ from flows import ROOT
 from flows.environment import experiment, produced
 from flows.progress import key, working
 from flows.stages import TRACKING
+from ldsvm.datasets import DataError
 from ldsvm.experiment import scoring
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.memory_limit import watch
@@ -39,6 +40,8 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         version = registry.needed(asked.alias)
         model = registry.model(version)
         names = getattr(model, "feature_names_in_", None)
+        if names is None and config.dataset.text is None:
+            raise DataError(f"{version} was trained on inputs without names; allowed: a model of a table's columns.")
         job = scoring.Scoring(
             input=str(ROOT / Path(asked.input).expanduser()), output=ROOT / Path(asked.output).expanduser(),
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,

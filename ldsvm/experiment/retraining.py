@@ -110,22 +110,35 @@ def decide(rules: ProductionConfig, new: int, drift: Drift | None) -> Decision:
 def divide(config: Config, source: Source, new: Rows) -> Split:
     """Return a split whose test rows are a share of the new ones, and whose other rows train and validate.
 
-    Where rows have times the latest new ones judge, else a random share in the proportions of the classes.
+    Where rows have groups, none has rows on both sides; else, where they have times, the latest ones judge and
+    validate; else both are drawn in the proportions of the classes.
     """
     rules, how = config.production, config.split
     assert rules is not None
     places = np.flatnonzero(new)
-    sizes: dict[str, Any] = {"train": 1 - rules.holdout, "validation": rules.holdout}
-    times = _times(config, source)
-    if times is None:
-        chosen = splits.stratified(source.data.y[places], **sizes, seed=config.seed)
-    else:
-        chosen = splits.ordered(times[places], **sizes, name="dataset.time", rows=source.kept[places])
-    test = places[chosen.validation]
+    test = places[_share(config, source, places, rules.holdout)]
     rest = np.setdiff1d(np.arange(len(new)), test)
-    share = how.validation / (how.train + how.validation)
-    inner = splits.stratified(source.data.y[rest], train=1 - share, validation=share, seed=config.seed)
-    return Split(rest[inner.train], rest[inner.validation], test, official_test=False)
+    groups = source.data.train.groups
+    if groups is not None:  # of old rows too: what the challenger has seen of a group says something of the rest
+        rest = rest[~np.isin(groups[rest], groups[test])]
+    chosen = _share(config, source, rest, how.validation / (how.train + how.validation))
+    return Split(np.delete(rest, chosen), rest[chosen], test, official_test=False)
+
+
+def _share(config: Config, source: Source, places: NDArray[np.intp], share: float) -> NDArray[np.int64]:
+    """Return which of these rows, (m,) numbers into the places, make a share of them."""
+    rows, numbers = source.data.train, source.kept[places]
+    sizes: dict[str, Any] = {"train": 1 - share, "validation": share}
+    if rows.groups is not None:
+        name = f"dataset.group {config.dataset.group}"
+        split = splits.grouped(
+            rows.groups[places], **sizes, seed=config.seed, y=rows.y[places], name=name, rows=numbers
+        )
+    elif (times := _times(config, source)) is not None:
+        split = splits.ordered(times[places], **sizes, name=f"dataset.time {config.dataset.time}", rows=numbers)
+    else:
+        split = splits.stratified(rows.y[places], **sizes, seed=config.seed)
+    return split.validation
 
 
 def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -62,6 +63,12 @@ def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> i
     if job.output.suffix not in OUTPUTS:
         raise DataError(f"{job.output}: the output's name ends in none of {', '.join(OUTPUTS)}.")
     files = _files(job)
+    if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
+        raise DataError(
+            f"keep names {shown(taken[0])}, a column that the output has of its own; rename it in the input."
+        )
+    if job.output.resolve() in [file.resolve() for file in files]:
+        raise DataError(f"{job.output}: is the input too; allowed: another name for the output.")
     parts = _begin(job, files)
     done, chunks = 0, []
     try:
@@ -156,7 +163,9 @@ def _opened(file: Path, rows: int) -> tuple[Any, Iterator[Any]]:
         reader = csv.open_csv(file, csv.ReadOptions(block_size=1 << 24), parsing)
         return reader.schema, iter(reader)
     ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(file))
-    table = (ipc.open_file if source.read(6) == b"ARROW1" else ipc.open_stream)(file).read_all()
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
     return table.schema, iter(table.to_batches(max_chunksize=rows))
 
 

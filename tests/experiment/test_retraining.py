@@ -111,6 +111,20 @@ def test_times_tell_what_is_new_and_the_latest_rows_judge(place: Path) -> None:
     assert len(split.train) + len(split.validation) + len(split.test) == 100
 
 
+def test_groups_stay_on_one_side_also_with_their_old_rows(place: Path) -> None:
+    frame = rows(400, 0).assign(who=lambda f: f.index % 40)
+    frame.iloc[:200].to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.group=who")
+    then = retraining.mark(settings, load_source(settings))
+    frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
+    source = load_source(settings)
+    split = retraining.divide(settings, source, retraining.fresh(settings, source, then))
+    assert source.data.train.groups is not None
+    sides = [set(source.data.train.groups[part].tolist()) for part in (split.train, split.validation, split.test)]
+    assert all(sides) and sum(map(len, sides)) == len(set.union(*sides)) == 40
+    assert split.test.min() >= 200 and 40 <= len(split.test) <= 80
+
+
 def test_dates_are_kept_as_texts_and_compared_as_dates(place: Path) -> None:
     frame = rows(50, 0).assign(when=pd.date_range("2024-01-01", periods=50, tz="UTC"))
     frame.to_parquet(place / "in" / "0.parquet")

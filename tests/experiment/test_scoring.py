@@ -79,6 +79,16 @@ def test_csv_and_several_files_are_read_and_written(tmp_path: Path) -> None:
     assert out["class"].tolist() == fitted().predict(frame[list(NAMES)]).tolist()
 
 
+def test_arrow_files_are_read_and_the_input_is_never_overwritten(tmp_path: Path) -> None:
+    asked = job(tmp_path, input=str(tmp_path / "in.arrow"))
+    table().to_feather(tmp_path / "in.arrow")
+    assert score(asked, fitted()) == 250
+    before = (tmp_path / "in.parquet").read_bytes()
+    with pytest.raises(DataError, match="is the input too"):
+        score(job(tmp_path, output=tmp_path / "in.parquet"), fitted())
+    assert (tmp_path / "in.parquet").read_bytes() == before
+
+
 def test_a_stopped_run_goes_on_and_never_shows_half_an_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, done = job(tmp_path), scoring._scored
     chunks: list[int] = []
@@ -128,6 +138,8 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
         (table().assign(c=[0.0] * 100 + [np.nan] * 2 + [0.0] * 148), {}, r"column 'c' has no value in rows 100, 101"),
         (table().assign(a=np.inf), {}, r"'a'"),
         (table(0), {}, r"holds no rows"),
+        (table(), {"keep": ("class",)}, r"keep names 'class', a column that the output has"),
+        (table(), {"keep": ("id", "z0")}, r"keep names 'z0'"),
         (table(), {"output": Path("out.txt")}, r"ends in none of \.parquet, \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
     ],
