@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -21,7 +22,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.promotion import Duel, Known, Look
-from ldsvm.experiment.registry import Registry, Version
+from ldsvm.experiment.registry import Registry, RegistryFailed, Version
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report.card import card
 from ldsvm.report.publish import FACTS
@@ -44,7 +45,10 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     version = registry.get()
     champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
     last = registry.refused()
-    refused = None if last is None else registry.facts(last)
+    refused = None
+    if last is not None:
+        with suppress(RegistryFailed):  # nobody needs what was refused
+            refused = registry.facts(last)
     look = look_for_news(settings, champion, version, refused)
     if look.decision.action != "retrain":
         record_decision(settings, tracker, look, version)
@@ -93,10 +97,11 @@ def decide(
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)
             new = registry.register(run, source, duel.facts, text)
-            said = duel.verdict.sentence
-            if duel.verdict.promote and not registry.promote(new, version):
+            said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, version)
+            if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
-            run.log(_settings(new, version), _numbers(duel, look))
+                text = f"**{said}**\n\n{text}"
+            run.log(_settings(new, version), {**_numbers(duel, look), "promoted": float(promoted)})
             run.text("verdict.json", json.dumps([asdict(check) for check in duel.verdict.checks], indent=1))
             run.text("drift.json", json.dumps(asdict(look), indent=1))
             run.describe(name=f"retrain · {new} · {percent(duel.score.error)} · {said.partition(':')[0]}", note=text)
@@ -130,7 +135,6 @@ def _numbers(duel: Duel, look: Look) -> dict[str, float | None]:
         "parameter_bytes": duel.score.parameter_bytes,
         "only_challenger_right": duel.only_right[0],
         "only_champion_right": duel.only_right[1],
-        "promoted": float(duel.verdict.promote),
         "new_rows": look.new,
         **_shifts(look),
     }

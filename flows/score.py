@@ -46,6 +46,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             input=str(ROOT / Path(asked.input).expanduser()), output=ROOT / Path(asked.output).expanduser(),
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
+            source=version.source,
         )  # fmt: skip
         with tracker.run(f"score · {version}", kind="score") as run:
             start, peak = time.perf_counter(), watch()

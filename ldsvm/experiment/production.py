@@ -36,7 +36,7 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
     method: str = "ours"
     holdout: float = Field(default=0.3, gt=0, lt=1)
-    least: int = Field(default=100, ge=10)
+    least: int = Field(default=100, ge=20)
     factor: float = Field(default=3.0, gt=1)
     trials: int = Field(default=9, ge=1)
     drift: DriftConfig = DriftConfig()

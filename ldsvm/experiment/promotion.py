@@ -85,16 +85,17 @@ def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None 
     last: the facts of a challenger that was refused; the same rows and settings would give it again.
     """
     source = load_source(config)
+    again = last is not None and not config.refresh and (last["mark"]["sha256"], last["asked"]) == (
+        source.data.sha256, asked(config),
+    )  # fmt: skip
     if champion is None:
         n = len(source.data.train)
+        if again:
+            return Look(Decision("skip", (f"{n:,} rows, on which a challenger was refused already.",)), n, None)
         return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None)
     new = retraining.fresh(config, source, champion.mark)
     count, drift = int(new.sum()), None
-    if (
-        last is not None
-        and not config.refresh
-        and (last["mark"]["sha256"], last["asked"]) == (source.data.sha256, asked(config))
-    ):
+    if again:
         return Look(Decision("skip", (f"{count:,} new rows, on which a challenger was refused already.",)), count, None)
     if count >= LEAST_FOR_DRIFT:
         rows, y = _rows(config, source, np.flatnonzero(new))

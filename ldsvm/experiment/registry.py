@@ -22,6 +22,7 @@ from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 CHAMPION, PREVIOUS = "champion", "previous"
 FACTS = "production.json"  # of the run that registered a version
 MODEL = "model.skops"
+MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
 
 class RegistryFailed(RuntimeError):
@@ -80,7 +81,7 @@ class Registry:
         with self._alone():
             if not self.client.search_registered_models(f"name = '{self.name}'"):
                 self.client.create_registered_model(self.name)
-        made = self.client.create_model_version(self.name, source, run_id=run.id, description=card)
+        made = self.client.create_model_version(self.name, source, run_id=run.id, description=card[:MOST])
         return Version(self.name, int(made.version), run.id, made.source)
 
     def promote(self, version: Version, instead_of: Version | None) -> bool:

@@ -18,6 +18,7 @@ from ldsvm.experiment.prepared import Source
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.spaces import Scalar, StrategyConfig
 
+WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_change")  # parameters that are counts
 Rows = NDArray[np.bool_]
 
 
@@ -67,6 +68,11 @@ def fresh(config: Config, source: Source, then: Mark) -> Rows:
     """
     n = len(source.data.train)
     times = _times(config, source)
+    if (times is None) != (then.time is None):
+        raise DataError(
+            f"dataset.time is {config.dataset.time or 'absent'}, which it was not when the champion was trained, so "
+            "new rows cannot be told; allowed: as it was then, or another production.model."
+        )
     if times is not None and then.time is not None:
         latest = np.datetime64(then.time) if isinstance(then.time, str) else then.time
         newer: Rows = times > latest
@@ -85,7 +91,9 @@ def _in_new_files(config: Config, source: Source, known: Mapping[str, str]) -> R
                 f"{part.name} was changed since the champion was trained on it, so its new rows cannot be told; "
                 "allowed: new files beside the old ones, or a column of times as dataset.time."
             )
-    new = np.repeat([part.name not in known for part in parts], [part.rows for part in parts])
+    read = set(known.values())  # under another name by now, or copied
+    fresh = [part.name not in known and part.sha256 not in read for part in parts]
+    new = np.repeat(fresh, [part.rows for part in parts])
     found: Rows = new[source.kept]
     return found
 
@@ -144,13 +152,15 @@ def _share(config: Config, source: Source, places: NDArray[np.intp], share: floa
 def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
     """Return the method with a short search around the champion's parameters instead of its own.
 
-    A searched number is divided by, left at, and multiplied by the factor; anything else stays as the champion has it.
+    A searched number is divided by, left at, and multiplied by the factor, basis functions up to the gate's ceiling;
+    what else is searched stays as the champion has it, and what the file fixes is as the file says.
     """
     near = {key: params[key] for key in method.space if _number(params.get(key))}
-    space = {key: _near(value, rules.factor) for key, value in near.items()}
+    space = {key: _near(key, value, rules) for key, value in near.items()}
     count = math.prod(len(values) for values in space.values())
     strategy = StrategyConfig(n_candidates=rules.trials) if count > rules.trials else None
-    fixed = {key: value for key, value in params.items() if key not in near}
+    kept = {key: params[key] for key in method.space if key in params and key not in near}
+    fixed = {**method.params, **kept}
     return method.model_copy(update={"params": fixed, "search": space, "strategy": strategy})
 
 
@@ -158,9 +168,12 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _near(value: float, factor: float) -> list[Scalar]:
-    found = {value / factor, value, value * factor}
-    return [*sorted({max(1, round(v)) for v in found} if isinstance(value, int) else found)]
+def _near(key: str, value: float, rules: ProductionConfig) -> list[Scalar]:
+    moved = {value / rules.factor, value * rules.factor}
+    if key not in WHOLE:
+        return [*sorted({*moved, value})]
+    ceiling = rules.gate.n_basis.threshold if key == "n_basis" and rules.gate.n_basis else math.inf
+    return [*sorted({*(n for v in moved if (n := max(1, round(v))) <= ceiling), value})]
 
 
 def described(pipeline: Any, rows: Any, y: NDArray[Any]) -> Profile:

@@ -37,7 +37,8 @@ class Scoring:
     """What is scored. input: a table, a folder or a glob of tables. output: a file that ends in .parquet or .csv.
 
     columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
-    that the output has too, such as a number of the row. rows: of a chunk. model: its name and version.
+    that the output has too, such as a number of the row. rows: of a chunk. model: its name and version;
+    source: where its files are, so that no chunk of a model of the same name elsewhere is taken for its own.
     """
 
     input: str
@@ -48,6 +49,7 @@ class Scoring:
     rows: int
     model: str
     missing: bool = False
+    source: str = ""
 
 
 OnRows = Callable[[int], None]

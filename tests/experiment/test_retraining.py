@@ -144,6 +144,22 @@ def test_a_changed_file_is_refused_by_name(place: Path) -> None:
         retraining.fresh(settings, load_source(settings), then)
 
 
+def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
+    settings = config(place)
+    then = retraining.mark(settings, load_source(settings))
+    (place / "in" / "0.parquet").rename(place / "in" / "9.parquet")
+    (place / "in" / "8.parquet").write_bytes((place / "in" / "9.parquet").read_bytes())
+    assert not retraining.fresh(settings, load_source(settings), then).any()
+
+
+def test_times_that_come_or_go_are_refused(place: Path) -> None:
+    settings = config(place)
+    then = retraining.mark(settings, load_source(settings))
+    timed = config(place, "dataset.drop=[]", "dataset.time=when")
+    with pytest.raises(DataError, match=r"^dataset\.time is when, which it was not when the champion was trained"):
+        retraining.fresh(timed, load_source(timed), then)
+
+
 def test_a_new_file_that_sorts_before_the_old_ones_is_the_new_one(place: Path) -> None:
     settings = config(place, "dataset.missing=drop")
     then = retraining.mark(settings, load_source(settings))
@@ -191,8 +207,12 @@ def test_rows_and_drift_decide(new: int, drift: Drift, rules: dict[str, Any], ac
 def test_the_search_is_around_the_champion() -> None:
     method = MethodConfig(estimator="ldsvm", params={"gamma": 0.1}, search={"n_basis": [50, 100], "C": [1.0]})
     near = retraining.around(method, {"gamma": 0.2, "n_basis": 90, "C": 0.3, "map": "adaptive_rbf"}, RULES)
-    assert near.params == {"gamma": 0.2, "map": "adaptive_rbf"}
+    assert near.params == {"gamma": 0.1}  # as the file says: only what is searched is the champion's
     assert near.search == {"n_basis": [30, 90, 270], "C": pytest.approx([0.1, 0.3, 0.9])}
+    whole = retraining.around(method, {"n_basis": 90, "C": 1}, RULES)
+    assert whole.space["C"] == pytest.approx([1 / 3, 1, 3])
+    low = ProductionConfig.model_validate({"model": "m", "gate": {"n_basis": {"threshold": 100}}})
+    assert retraining.around(method, {"n_basis": 90, "C": 1.0}, low).space["n_basis"] == [30, 90]
     assert near.strategy is None
     few = retraining.around(method, {"n_basis": 90, "C": 0.3}, ProductionConfig(model="m", trials=4))
     assert few.strategy is not None and few.strategy.n_candidates == 4
