@@ -96,11 +96,12 @@ def decide(
         text = card(config, prepared, look, duel)
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)
-            new = registry.register(run, source, duel.facts, text)
+            new = registry.register(run, source, duel.facts)
             said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, version)
             if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
                 text = f"**{said}**\n\n{text}"
+            registry.describe(new, text)
             run.log(_settings(new, version), {**_numbers(duel, look), "promoted": float(promoted)})
             run.text("verdict.json", json.dumps([asdict(check) for check in duel.verdict.checks], indent=1))
             run.text("drift.json", json.dumps(asdict(look), indent=1))

@@ -22,8 +22,6 @@ from ldsvm.experiment.results import MethodFailed, Result
 from ldsvm.experiment.retraining import Decision, Mark
 from ldsvm.experiment.storing import loads
 
-LEAST_FOR_DRIFT = 20  # rows below which no shares can be compared
-
 
 @dataclass(frozen=True)
 class Known:
@@ -97,7 +95,7 @@ def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None 
     count, drift = int(new.sum()), None
     if again:
         return Look(Decision("skip", (f"{count:,} new rows, on which a challenger was refused already.",)), count, None)
-    if count >= LEAST_FOR_DRIFT:
+    if count >= rules(config).least:
         rows, y = _rows(config, source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
     return Look(retraining.decide(rules(config), count, drift), count, drift)
@@ -107,12 +105,10 @@ def challenge(config: Config, champion: Known | None) -> tuple[Config, Prepared]
     """Return the challenger's experiment, searching around the champion, and its prepared data."""
     source = load_source(config)
     split = _split(config, source, champion)
-    name = rules(config).method
+    method = config.methods[name := rules(config).method]
     if champion is not None:
-        near = retraining.around(config.methods[name], champion.params, rules(config))
-        config = config.model_copy(update={"methods": {name: near}})
-    else:
-        config = config.model_copy(update={"methods": {name: config.methods[name]}})
+        method = retraining.around(method, champion.params, rules(config))
+    config = config.model_copy(update={"methods": {name: method}})
     return config, divided(config, source, split, config.seed)
 
 
@@ -132,7 +128,6 @@ def duel(config: Config, prepared: Prepared, champion: Known | None, settings: s
         "mark": asdict(retraining.mark(config, source)),
         "params": result.params,
         "profile": asdict(_profile(config, source, split, pipeline)),
-        "score": asdict(result.score),
         "asked": settings,
     }
     if champion is None:

@@ -8,8 +8,8 @@ that judged against the same champion only one is promoted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -75,14 +75,18 @@ class Registry:
         found = self.client.get_model_version(self.name, str(number))
         return Version(self.name, int(found.version), found.run_id, found.source)
 
-    def register(self, run: Run, source: str, facts: Mapping[str, Any], card: str) -> Version:
-        """Add a version, without an alias. source: what `Run.model` returned. card: its description in Markdown."""
+    def register(self, run: Run, source: str, facts: Mapping[str, Any]) -> Version:
+        """Add a version, without an alias. source: what `Run.model` returned."""
         run.text(FACTS, json.dumps(facts))
         with self._alone():
             if not self.client.search_registered_models(f"name = '{self.name}'"):
                 self.client.create_registered_model(self.name)
-        made = self.client.create_model_version(self.name, source, run_id=run.id, description=card[:MOST])
+        made = self.client.create_model_version(self.name, source, run_id=run.id)
         return Version(self.name, int(made.version), run.id, made.source)
+
+    def describe(self, version: Version, card: str) -> None:
+        """Set the Markdown text that a version's page shows, once it is known what becomes of it."""
+        self.client.update_model_version(self.name, str(version.number), card[:MOST])
 
     def promote(self, version: Version, instead_of: Version | None) -> bool:
         """Make a version the champion unless somebody else than `instead_of` is by now; return whether it is."""
@@ -134,7 +138,5 @@ class Registry:
             self.client.set_registered_model_alias(self.name, PREVIOUS, str(instead_of.number))
         self.client.set_registered_model_alias(self.name, CHAMPION, str(version.number))
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with alone(self.tracker.runs / "registry"):
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return alone(self.tracker.runs / "registry")

@@ -104,8 +104,8 @@ def _times(config: Config, source: Source) -> NDArray[Any] | None:
 
 
 def decide(rules: ProductionConfig, new: int, drift: Drift | None) -> Decision:
-    """Say what so many new rows, and how they drifted, call for. drift: None where there are too few to tell."""
-    if new < rules.least or drift is None:
+    """Say what so many new rows, and how they drifted, call for. drift: None where there are too few."""
+    if drift is None:
         return Decision("skip", (f"{new:,} new rows, production.least is {rules.least:,}.",))
     said = (f"{new:,} new rows.", *drift.sentences)
     if drift.share >= rules.drift.alarm_share:

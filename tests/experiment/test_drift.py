@@ -109,8 +109,9 @@ def test_the_stability_index_of_equal_shares_is_zero_and_grows_with_the_change()
 
 def test_p_values_are_uniform_when_nothing_has_moved() -> None:
     rng = np.random.default_rng(9)
-    draw = lambda n: np.bincount(rng.integers(5, size=n), minlength=5).astype(float)  # noqa: E731
-    found = np.array([homogeneity(draw(2000), draw(500)) for _ in range(1000)])
+    shares = np.full(5, 0.2)
+    old, new = rng.multinomial(2000, shares, 1000), rng.multinomial(500, shares, 1000)
+    found = np.array([homogeneity(*pair) for pair in zip(old.astype(float), new.astype(float), strict=True)])
     assert 0.03 < (found < 0.05).mean() < 0.07
     assert homogeneity(np.array([5.0, 0.0]), np.array([3.0, 0.0])) == 1.0
     assert homogeneity(np.array([5.0, 1.0]), np.zeros(2)) == 1.0

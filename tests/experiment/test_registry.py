@@ -35,7 +35,9 @@ def version() -> Callable[[Registry], Any]:
     def make(registry: Registry) -> Any:
         with registry.tracker.run("retrain", kind="retrain") as run:
             source = run.model(fitted(), np.zeros((2, 4)), registry.name)
-            return registry.register(run, source, {"run": run.id}, "# a card")
+            found = registry.register(run, source, {"run": run.id})
+        registry.describe(found, "# a card")
+        return found
 
     return make
 
@@ -49,7 +51,7 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
         registry.needed()
     one, two = version(registry), version(registry)
     with registry.tracker.run("killed", kind="retrain") as run:
-        three = registry.register(run, two.source, {}, "")
+        three = registry.register(run, two.source, {})
         assert registry.refused() is None  # whether it is refused is not decided yet
     assert registry.refused() == three
     assert registry.promote(one, None) and not registry.promote(two, None)
