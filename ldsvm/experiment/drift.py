@@ -83,11 +83,6 @@ class Drift:
         return float(np.mean([shift.drifted for shift in self.inputs]))
 
     @property
-    def any(self) -> bool:
-        """Whether anything has drifted."""
-        return bool(self.unknown) or any(shift.drifted for shift in (*self.inputs, self.labels, self.latent))
-
-    @property
     def sentences(self) -> list[str]:
         """What has drifted, the worst first."""
         worst = sorted((shift for shift in self.inputs if shift.drifted), key=lambda shift: -shift.psi)

@@ -37,9 +37,13 @@ def against(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: Drif
     return compare(then, X, y, F, rules)
 
 
+def moved(drift: Drift) -> bool:
+    return drift.sentences != ["Nothing has drifted."]
+
+
 def test_rows_of_the_same_kind_have_not_drifted() -> None:
     then = seen()
-    assert not any(against(then, *rows(300, seed)).any for seed in range(1, 40))
+    assert not any(moved(against(then, *rows(300, seed))) for seed in range(1, 40))
     assert against(then, *rows(300, 1)).sentences == ["Nothing has drifted."]
 
 
@@ -59,11 +63,11 @@ def test_a_large_change_in_few_rows_is_chance_and_a_small_one_in_many_is_small()
     # both numbers must agree
     X, y, F = rows(8, 3)
     few = against(seen(), X, y, F)
-    assert max(shift.psi for shift in few.inputs) > RULES.psi and not few.any
+    assert max(shift.psi for shift in few.inputs) > RULES.psi and not moved(few)
     X, y, F = rows(100_000, 4)
     X[:, 5:] += 0.15
     many = against(seen(), X, y, F)
-    assert min(shift.p for shift in many.inputs) < 1e-6 and not many.any
+    assert min(shift.p for shift in many.inputs) < 1e-6 and not moved(many)
 
 
 def test_labels_that_change_in_number_or_are_new_are_told() -> None:
@@ -72,7 +76,7 @@ def test_labels_that_change_in_number_or_are_new_are_told() -> None:
     drift = against(seen(), X[skewed], y[skewed], F[skewed])
     assert drift.labels.drifted and "The labels have drifted" in " ".join(drift.sentences)
     new = against(seen(), X, np.where(y == 0, 0, 9), F)
-    assert new.unknown == ("9",) and new.any and new.sentences[-1] == "New labels: 9."
+    assert new.unknown == ("9",) and moved(new) and new.sentences[-1] == "New labels: 9."
 
 
 def test_rows_far_from_all_classes_in_the_latent_space_are_noticed() -> None:
@@ -120,4 +124,4 @@ def test_p_values_are_uniform_when_nothing_has_moved() -> None:
 def test_an_input_without_a_known_value_compares_as_equal() -> None:
     X, y, F = rows(50, 10)
     X[:, 0] = np.nan
-    assert not against(profile(X, NAMES, y, F), X, y, F).any
+    assert not moved(against(profile(X, NAMES, y, F), X, y, F))

@@ -76,7 +76,7 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
     found = promotion.look(settings, known(first))
     assert (found.new, found.decision.action) == (200, "retrain")
-    assert found.drift is not None and not found.drift.any
+    assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
     second = trained(settings, known(first))
     assert second.score.n_test == 60 and second.champion is not None and second.champion.n_test == 60
     assert not second.verdict.promote  # the rows are of the same kind: no gain beyond chance
