@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -116,9 +115,10 @@ def test_a_fit_that_needs_more_by_its_estimate_is_not_run(points: list[dict[str,
 
 @LINUX
 def test_a_fit_that_takes_more_than_its_estimate_is_a_row_and_the_next_one_works() -> None:
-    X = np.zeros((30_000, 1_000), dtype=np.float32)  # zeros that nobody has touched, which the SVM copies as float64
-    large = Data(X, np.arange(30_000) % 2, X[:1], np.zeros(1, dtype=int))
-    gc.collect()  # what others have left, and is freed on the way, would be room beyond the limit
+    # Zeros that nobody has touched, which the SVM copies as float64: 1.8 GiB, far beyond what tests before this one have
+    # left behind and what, freed on the way, is room beyond the limit (stacks of their threads, for one).
+    X = np.zeros((60_000, 4_000), dtype=np.float32)
+    large = Data(X, np.arange(60_000) % 2, X[:1], np.zeros(1, dtype=int))
     with held(MemoryLimit(100)):
         ((first,), (second,)) = (run_job(job("linear_svm", {"C": 1.0}), data) for data in (large, small()))
     assert first.failure == "stopped: memory limit of 100 MiB"
