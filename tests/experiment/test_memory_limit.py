@@ -115,8 +115,8 @@ def test_a_fit_that_needs_more_by_its_estimate_is_not_run(points: list[dict[str,
 
 @LINUX
 def test_a_fit_that_takes_more_than_its_estimate_is_a_row_and_the_next_one_works() -> None:
-    # Zeros that nobody has touched, which the SVM copies as float64: 1.8 GiB, far beyond what tests before this one have
-    # left behind and what, freed on the way, is room beyond the limit (stacks of their threads, for one).
+    # Zeros that nobody has touched, which the SVM copies as float64: 1.8 GiB, far beyond what earlier tests have left
+    # behind and what, freed on the way, is room beyond the limit (stacks of their threads, for one).
     X = np.zeros((60_000, 4_000), dtype=np.float32)
     large = Data(X, np.arange(60_000) % 2, X[:1], np.zeros(1, dtype=int))
     with held(MemoryLimit(100)):
