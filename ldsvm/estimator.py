@@ -23,7 +23,7 @@ from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
 from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import STARTS, starting_coordinates
-from ldsvm.mac.state import Info, Options, Reason, Solution, Start
+from ldsvm.mac.state import Info, Model, Options, Reason, Solution, Start
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
@@ -356,7 +356,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         regression = family.prepare(X, weight, random_state, cores, near)
         L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)
         if near is not None:
-            start = Start(regression.values(near), near, self.coef_, self.intercept_)
+            start = Start(regression.values(near), Model(near, self.coef_, self.intercept_))
         else:
             name = self.init if data.init is None else data.init
             start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))

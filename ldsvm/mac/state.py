@@ -1,10 +1,10 @@
-"""What the steps hand on (State), what people read (Info, Reason, Solution), the choices of a run (Start, Options)."""
+"""What the steps hand on, what people read, the choices of a run, and all that a run needs to go on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ldsvm.maps.base import Map
 from ldsvm.typing import Array
@@ -27,14 +27,36 @@ class State:
     alpha: Array | None = None
 
 
+class Model(NamedTuple):
+    """All that a prediction needs: the map and the machines V (K, L), b (K,)."""
+
+    mapping: Map
+    V: Array
+    b: Array
+
+
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: coordinates Z (N, L); for a warm start also the earlier map and machines."""
+    """Where to begin: coordinates Z (N, L); for a warm start also the earlier model."""
 
     Z: Array
-    mapping: Map | None = None
-    V: Array | None = None
-    b: Array | None = None
+    model: Model | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run between two iterations: what it needs to go on. Z is not part of it: the next Z-step finds it.
+
+    history: of the iterations done. best, now: the model to be kept so far, and the last. mu: of the next iteration.
+    before: the last penalised objective at this mu, None for none. watched: what `Stopping` remembers.
+    """
+
+    history: list[Info]
+    best: Model
+    now: Model
+    mu: float
+    before: float | None
+    watched: dict[str, Any]
 
 
 @dataclass(frozen=True)

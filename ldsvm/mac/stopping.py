@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from ldsvm.mac.state import Info, Options, Reason
 
@@ -16,10 +17,15 @@ class Stopping:
     """
 
     options: Options
-    begun: float = field(default_factory=time.perf_counter)
     best: tuple[float, float] = (float("inf"), float("inf"))
     best_iter: int = 0
     waited: int = 0
+    begun: float = field(default_factory=time.perf_counter)
+
+    @property
+    def watched(self) -> dict[str, Any]:
+        """What another process needs to watch on."""
+        return {"best": self.best, "best_iter": self.best_iter, "waited": self.waited}
 
     def improved(self, info: Info) -> bool:
         """Take note of an iteration; True when it is the best so far."""
