@@ -20,7 +20,7 @@ import numpy as np
 
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
-from ldsvm.maps.features import Basis, BasisMap, FeatureEvaluation, FeatureRegression
+from ldsvm.maps.features import BasisMap, Computed, FeatureEvaluation, FeatureRegression
 from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.typing import Array
 
@@ -82,19 +82,6 @@ class Slopes:
         np.matmul(self._x, self._operand.T, out=self._exponent)
         np.minimum(self._exponent, self._zeros, out=self._exponent)
         np.exp(self._exponent, out=self._Phi)
-
-
-class Computed:
-    """phi(X) (N, M) as an array of which only the rows that are asked for are computed, and none are kept."""
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, basis: Basis, X: Array) -> None:
-        self.basis, self.X, self.shape = basis, X, (len(X), basis.size)
-
-    def __getitem__(self, rows: Any) -> Array:
-        features: Array = self.basis(self.X[rows], np.float32)
-        return features
 
 
 @dataclass(frozen=True)

@@ -138,67 +138,50 @@ class FeatureEvaluation(Evaluation):
         return F
 
 
-class FeatureRegression(FeatureEvaluation, Regression):
-    """Weighted ridge regression on kept features.
+class Computed:
+    """phi(X) (N, M) as an array of which only the rows that are asked for are computed, and none are kept."""
 
-    W solves (Phi' w Phi + (2 lam / mu) I) W = Phi' w Z in float64 (a float32 Gram matrix is not positive definite in
-    practice); with fewer rows than features the dual form W = Phi' (Phi Phi' + (2 lam / mu) I)^-1 Z.
-    """
+    dtype = np.dtype(np.float32)
 
-    def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float, n_threads: int = 1) -> None:
+    def __init__(self, basis: Basis, X: Array) -> None:
+        self.basis, self.X, self.shape = basis, X, (len(X), basis.size)
+
+    def __getitem__(self, rows: Any) -> Array:
+        features: Array = self.basis(self.X[rows], np.float32)
+        return features
+
+
+class FeatureSums(FeatureEvaluation):
+    """What a weighted ridge regression on features Phi (N, M) needs of their rows."""
+
+    def __init__(self, Phi: Any, weight: Array | None = None, n_threads: int = 1) -> None:
         super().__init__(Phi, n_threads)
-        self.basis, self.weight, self.lam = basis, weight, lam
+        self.weight = weight
         self.root = None if weight is None else np.sqrt(weight)[:, None]
-        N, M = Phi.shape
-        self.dual = N < M
-        self.ridge = Ridge(self._outer_gram() if self.dual else self._inner_gram(), n_threads)
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
         return self.product(mapping, np.float64)
 
-    def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
-        ridge = 2.0 * self.lam / mu
-        Z = Z if self.root is None else Z * self.root
-        if self.dual:
-            return BasisMap(self.basis, self._cross(self.ridge.solve(Z, ridge)))
-        return BasisMap(self.basis, self.ridge.solve(self._cross(Z), ridge))
-
-    def elsewhere(self, X: Any) -> Evaluation:
-        return FeatureEvaluation(self.basis.keep(X, self.n_threads), self.n_threads)
-
-    def _block(self, rows: slice) -> Any:
-        """Rows of the features in float64, scaled by the square root of their weights."""
-        block = self.Phi[rows].astype(np.float64)
-        if self.root is None:
-            return block
-        return block.multiply(self.root[rows]).tocsr() if sp.issparse(block) else block * self.root[rows]
-
-    def _inner_gram(self) -> Array:
+    def inner_gram(self) -> Array:
         """Phi' w Phi (M, M)."""
         if sp.issparse(self.Phi):
-            block = self._block(slice(None))
+            block = self.rows(slice(None))
             out: Array = (block.T @ block).toarray()
             return out
         total = np.zeros((self.Phi.shape[1],) * 2, order="F")
         for rows in row_blocks(*self.Phi.shape):  # adds to the lower triangle in place: no M x M product per block
-            total = dsyrk(1.0, self._block(rows).T, beta=1.0, c=total, lower=1, overwrite_c=1)
+            total = dsyrk(1.0, self.rows(rows).T, beta=1.0, c=total, lower=1, overwrite_c=1)
         total += np.tril(total, -1).T
         return total
 
-    def _outer_gram(self) -> Array:
-        block = self._block(slice(None))
-        product = block @ block.T
-        out: Array = product.toarray() if sp.issparse(product) else product
-        return out
-
-    def _cross(self, Z: Array) -> Array:
+    def cross(self, Z: Array) -> Array:
         """Phi' w Z (M, L)."""
 
         def add(group: list[slice]) -> Array:
             total = np.zeros((self.Phi.shape[1], Z.shape[1]))
             for rows in group:
-                total += self._block(rows).T @ Z[rows]
+                total += self.rows(rows).T @ Z[rows]
             return total
 
         N, M = self.Phi.shape
@@ -206,6 +189,44 @@ class FeatureRegression(FeatureEvaluation, Regression):
         for total in others:
             first += total
         return first
+
+    def rows(self, rows: slice) -> Any:
+        """Rows of the features in float64, scaled by the square root of their weights."""
+        block = self.Phi[rows].astype(np.float64)
+        if self.root is None:
+            return block
+        return block.multiply(self.root[rows]).tocsr() if sp.issparse(block) else block * self.root[rows]
+
+
+class FeatureRegression(FeatureSums, Regression):
+    """Weighted ridge regression on kept features.
+
+    W solves (Phi' w Phi + (2 lam / mu) I) W = Phi' w Z in float64 (a float32 Gram matrix is not positive definite in
+    practice); with fewer rows than features the dual form W = Phi' (Phi Phi' + (2 lam / mu) I)^-1 Z.
+    """
+
+    def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float, n_threads: int = 1) -> None:
+        super().__init__(Phi, weight, n_threads)
+        self.basis, self.lam = basis, lam
+        N, M = Phi.shape
+        self.dual = N < M
+        self.ridge = Ridge(self._outer_gram() if self.dual else self.inner_gram(), n_threads)
+
+    def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
+        ridge = 2.0 * self.lam / mu
+        Z = Z if self.root is None else Z * self.root
+        if self.dual:
+            return BasisMap(self.basis, self.cross(self.ridge.solve(Z, ridge)))
+        return BasisMap(self.basis, self.ridge.solve(self.cross(Z), ridge))
+
+    def elsewhere(self, X: Any) -> Evaluation:
+        return FeatureEvaluation(self.basis.keep(X, self.n_threads), self.n_threads)
+
+    def _outer_gram(self) -> Array:
+        block = self.rows(slice(None))
+        product = block @ block.T
+        out: Array = product.toarray() if sp.issparse(product) else product
+        return out
 
 
 class FeatureFamily(Family):

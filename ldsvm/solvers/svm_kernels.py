@@ -1,4 +1,7 @@
-"""The compiled part of the interior-point SVM (`linear_svm`): three passes over the rows per Newton step.
+"""The compiled part of the interior-point SVM: three passes over the rows per Newton step.
+
+`interior_point` is the whole method on rows in one place (`linear_svm`); `rows_part` is one pass over some of the rows,
+for a Newton method elsewhere that adds up the sums of several places (`block_svm`).
 
 Each pass is a map over the rows and some sums; only the sums reach the (L + 1) x (L + 1) system. Zt is (P, N) with the
 bias as its row of ones and zero rows up to a multiple of four, so that four sums run at once. What belongs to a row of
@@ -30,6 +33,7 @@ DAMPING = 0.995  # share of the longest step to the boundary that is taken
 # the steps of alpha, s and xi
 A, E, S, X, MARGIN, LEFT, RIGHT, MOVE, TRIAL, ROWS = 0, 1, 2, 3, 4, 5, 6, 7, 10, 13
 SPREAD = 0.1  # products within this factor of the one aimed at are well centred
+HINGE, PLACE, ASSEMBLE, PREDICT, DIRECT, RECENTRE, AGAIN, KEEP = range(8)  # passes of `rows_part`
 TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the first-level cache
 
 
@@ -381,3 +385,44 @@ def interior_point(Zt, L, y, c, gram, near, answer, alpha):
             step, move, trial = longer, trial, move
             direction, affine = affine, direction
         v += step * direction
+
+
+@entry
+def rows_gram(Zt, gram):
+    """gram (P, P) += sum z z'; only the block-lower triangle is filled."""
+    _add_gram(Zt, 0, Zt.shape[1], np.ones(Zt.shape[1]), np.empty(Zt.shape[1]), gram)
+
+
+@entry
+def rows_part(what, Zt, y, c, R, alpha, vectors, move, numbers, sums):
+    """One pass over the rows of one place; sums (any length) are added to, what is not a sum is returned.
+
+    what: HINGE of the machines in vectors (·, P): sums (·,). PLACE at vectors[0] with products numbers[0]. ASSEMBLE at
+    vectors[0] after a step of numbers[0] along the direction at row move: sums P x P + 2 P + 3. PREDICT along
+    vectors[0]: sums 2 P + 1. DIRECT along vectors[0] for what numbers (aim, trust) aim at, into row move. RECENTRE the
+    direction at row move for numbers (step, aim): sums P. AGAIN: DIRECT for what RECENTRE has left. KEEP alpha.
+    """
+    P = Zt.shape[0]
+    if what == HINGE:
+        for i in range(vectors.shape[0]):
+            sums[i] += _hinge(Zt, y, c, vectors[i])
+    elif what == PLACE:
+        _place(Zt, y, c, R, vectors[0], numbers[0])
+    elif what == ASSEMBLE:
+        H = sums[: P * P].reshape(P, P)
+        rhs, dual, three = sums[P * P : P * P + P], sums[P * P + P : P * P + 2 * P], sums[P * P + 2 * P :]
+        _assemble(Zt, y, c, R, vectors[0], move, numbers[0], H, rhs, dual, three)
+    elif what == PREDICT:
+        worst, second = _predict(Zt, y, R, vectors[0], sums[:P], sums[P : 2 * P])
+        sums[2 * P] += second
+        return worst
+    elif what == DIRECT:
+        _aim(R, numbers[0], numbers[1])
+        return _direct(Zt, y, R, vectors[0], move)
+    elif what == RECENTRE:
+        _recentre(Zt, y, R, move, numbers[0], numbers[1], sums)
+    elif what == AGAIN:
+        return _direct(Zt, y, R, vectors[0], move)
+    elif what == KEEP:
+        alpha[:] = R[A]
+    return 0.0

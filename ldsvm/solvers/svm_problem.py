@@ -28,14 +28,24 @@ def duality_gap(Z: Array, V: Array, b: Array, Y: Array, C: Array, alpha: Array) 
     The multipliers are first clipped to the box and the heavier sign scaled down until sum_n alpha_n y_n = 0, so the
     dual value is a true lower bound whatever solver they come from.
     """
+    return relative_gap(objective(Z, V, b, Y, C), *dual_parts(Z, Y, C, alpha))
+
+
+def dual_parts(Z: Array, Y: Array, C: Array, alpha: Array) -> tuple[Array, Array]:
+    """Return sum alpha (2, K) and sum alpha z (2, K, L) of the rows with Y > 0 and of the others, alpha in its box.
+
+    They add up over rows, and `relative_gap` needs nothing else of the multipliers.
+    """
     alpha = np.clip(alpha, 0.0, C)
-    plus, minus = (np.where(Y * sign > 0, alpha, 0.0).sum(axis=0) for sign in (1, -1))
-    level = np.minimum(plus, minus)
-    share = np.where(Y > 0, level / np.where(plus > 0, plus, 1.0), level / np.where(minus > 0, minus, 1.0))
-    alpha = alpha * share
-    normal = (alpha * Y).T @ Z
-    dual = alpha.sum(axis=0) - 0.5 * np.einsum("kl,kl->k", normal, normal)
-    primal = objective(Z, V, b, Y, C)
+    sides = [np.where(Y * sign > 0, alpha, 0.0) for sign in (1, -1)]
+    return np.stack([side.sum(axis=0) for side in sides]), np.stack([side.T @ Z for side in sides])
+
+
+def relative_gap(primal: Array, level: Array, moment: Array) -> Array:
+    """Relative duality gap (K,) from the objective (K,) and from `dual_parts`."""
+    share = level.min(axis=0) / np.where(level > 0, level, 1.0)
+    normal = share[0, :, None] * moment[0] - share[1, :, None] * moment[1]
+    dual = (share * level).sum(axis=0) - 0.5 * np.einsum("kl,kl->k", normal, normal)
     gap: Array = np.maximum(primal - dual, 0.0) / np.where(primal > 0, primal, 1.0)
     return gap
 
