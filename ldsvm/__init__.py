@@ -2,14 +2,25 @@
 
 `LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
 one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
-for files.
+for files. `RowBlocks` are rows that need not fit into memory, see `ldsvm.shards`.
 """
 
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.export import to_onnx
 from ldsvm.path import fit_path
 from ldsvm.saving import load, save
+from ldsvm.shards.source import RowBlocks
 from ldsvm.sizes import size_path, smallest
 
-__all__ = ["LDSVMClassifier", "__version__", "fit_path", "load", "save", "size_path", "smallest", "to_onnx"]
+__all__ = [
+    "LDSVMClassifier",
+    "RowBlocks",
+    "__version__",
+    "fit_path",
+    "load",
+    "save",
+    "size_path",
+    "smallest",
+    "to_onnx",
+]
 __version__ = "0.1.0"

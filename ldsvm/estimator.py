@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from contextlib import AbstractContextManager
@@ -28,6 +29,7 @@ from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import Gaussians
+from ldsvm.shards.source import RowBlocks
 from ldsvm.training_set import training_set
 from ldsvm.typing import Array
 
@@ -245,20 +247,26 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, callback: Callback | None = None
-    ) -> LDSVMClassifier:
-        """Train on X (N, D), y (N,).
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, eval_set: Any = None,
+        callback: Callback | None = None, executor: Any = None, checkpoint: str | os.PathLike[str] | None = None,
+    ) -> LDSVMClassifier:  # fmt: skip
+        """Train on X (N, D), y (N,), or on `RowBlocks` with labels of their own.
 
         Parameters
         ----------
-        X : array-like or sparse matrix (N, D)
-        y : array-like (N,), any labels
+        X : array-like or sparse matrix (N, D), or RowBlocks
+        y : array-like (N,), any labels; None with RowBlocks
         sample_weight : array-like (N,), default=None
             A weight w counts a row w times, in every step; 0 leaves it out.
         eval_set : tuple (X_valid, y_valid), default=None
-            Rows for early stopping. They only choose the iteration that is kept.
+            Rows for early stopping. They only choose the iteration that is kept. RowBlocks too, with RowBlocks.
         callback : callable, default=None
             Called with the dict of every iteration (see ``history_``); a true answer stops the run.
+        executor : Serial, Threads or OnRay of ldsvm.shards, default=None
+            Who works on RowBlocks, or on X and y as one block; None is Serial for RowBlocks.
+        checkpoint : path, default=None
+            With RowBlocks, a file that keeps the model after every iteration. A fit that finds it there goes on from
+            it; it is removed when a fit has ended.
 
         Raises
         ------
@@ -276,9 +284,12 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             chosen = automatic(self, X, y, sample_weight, eval_set=eval_set, callback=callback)
             self.__dict__ = {**vars(chosen), **self.get_params(deep=False)}
             return self
+        by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
         learned = ("n_features_in_", "feature_names_in_")
         seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
         try:
+            if by_blocks:
+                return self._fit_blocks(X, y, sample_weight, eval_set, callback, executor, checkpoint)
             with threads.limit(self.n_jobs):
                 return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
         except BaseException:  # also an interrupt: the estimator stays as the last complete fit left it
@@ -378,28 +389,44 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         )
         return _Prepared(problem, start, classes)
 
-    def _solve(self, prepared: _Prepared, callback: Callback | None) -> LDSVMClassifier:
-        options = Options(
+    def _options(self) -> Options:
+        return Options(
             self.mu, self.mu_factor, self.mu_max, self.max_iter, self.tol, self.n_iter_no_change, self.time_limit,
             self.z_solver, self.g_solver,
         )  # fmt: skip
+
+    def _fit_blocks(
+        self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callback: Callback | None, executor: Any,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> LDSVMClassifier:  # fmt: skip
+        from ldsvm.shards import fitting
+
+        if sample_weight is not None:
+            raise ValueError("sample_weight cannot be used with blocks of rows; repeat rows instead.")
+        if isinstance(X, RowBlocks) and y is not None:
+            raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
+        rows = X if isinstance(X, RowBlocks) else fitting.blocks((X, y), "X and y")
+        report = _chain(_printer if self.verbose else None, callback)
+        found = fitting.fit(self, rows, self._options(), eval_set, report, executor, checkpoint)
+        return self._keep(*found)
+
+    def _solve(self, prepared: _Prepared, callback: Callback | None) -> LDSVMClassifier:
         # The prepared penalties are relative; C scales them, so that a path over C shares all the rest.
         problem = replace(prepared.problem, C=self.C * prepared.problem.C)
-        solution = solve(problem, prepared.start, options, _chain(_printer if self.verbose else None, callback))
-        self._keep(solution, prepared)
+        report = _chain(_printer if self.verbose else None, callback)
+        return self._keep(solve(problem, prepared.start, self._options(), report), prepared.classes, problem.scheme)
+
+    def _keep(self, solution: Solution, classes: Any, scheme: Scheme) -> LDSVMClassifier:
         if solution.reason is Reason.MAX_ITER:
             warnings.warn(
                 f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen "
                 "tol, or pass an eval_set or early_stopping=True to stop on validation error.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return self
-
-    def _keep(self, solution: Solution, prepared: _Prepared) -> None:
-        self.classes_ = prepared.classes
+        self.classes_ = classes
         # As they were when fitted: a later set_params must not change what the machines mean.
-        self._scheme, self._sparse = prepared.problem.scheme, self._family().sparse
+        self._scheme, self._sparse = scheme, self._family().sparse
         self._shape_fitted = self._shape_choices()
         self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
@@ -410,6 +437,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             self.__dict__.pop(name, None)  # of an earlier fit with another map
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
+        return self
 
     def _earlier(self, classes: Any) -> Any:
         """The previous fit's map where warm_start can use it, else None."""

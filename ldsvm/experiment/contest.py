@@ -16,12 +16,12 @@ from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemC
 from ldsvm.experiment.journal import Journal
 from ldsvm.experiment.judge import Score, judge
 from ldsvm.experiment.memory_limit import MemoryLimit
-from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.search import Executor, OnTrials, best, run_search
 from ldsvm.experiment.trial import Data, Job, OnStep, Trial, fit_point, reason, run_job, sentence
 from ldsvm.experiment.worker import Runner, Stopped, Tell
+from ldsvm.shards.connection import ClusterFailed
 
 
 @dataclass(frozen=True)

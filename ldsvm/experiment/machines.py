@@ -1,44 +1,11 @@
-"""The machines of a Ray cluster as it lists them: whether somebody answers, room for a job, memory for each. No Ray."""
+"""The memory of the machines of a Ray cluster, as it lists them. No Ray."""
 
 from __future__ import annotations
 
-import re
-import socket
 from collections.abc import Sequence
-from typing import Any
 
 from ldsvm.experiment.memory_limit import MIB, MemoryLimit
-
-KNOCK_SECONDS = 5.0  # Ray itself takes minutes to find that nobody answers
-Node = dict[str, Any]
-
-
-def unreachable(address: str) -> str | None:
-    """Return one sentence when nobody answers at an address, None when somebody does, or it is "auto"."""
-    if address == "auto":
-        return None
-    if not re.fullmatch(r"[\w.-]+:\d{1,5}", address):
-        return f"{address!r} is no address of a Ray cluster; allowed: host:port of its head, or auto."
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        return f"Ray at {address} cannot be joined: nobody answers there ({error})."
-    return None
-
-
-def too_small(threads: int, nodes: Sequence[Node]) -> str | None:
-    """Return one sentence when every job would wait for ever, None when some machine has threads enough.
-
-    Examples
-    --------
-    >>> too_small(8, [{"Alive": True, "Resources": {"CPU": 4.0}}])
-    '8 threads a job: no machine of the cluster has as many; allowed: up to 4.'
-    """
-    most = max((_threads(node) for node in nodes if node["Alive"]), default=0)
-    if threads <= most:
-        return None
-    return f"{threads} threads a job: no machine of the cluster has as many; allowed: up to {most}."
+from ldsvm.shards.machines import Node, processors
 
 
 def shares(workers: int, threads: int, nodes: Sequence[Node]) -> dict[str, MemoryLimit]:
@@ -52,11 +19,7 @@ def shares(workers: int, threads: int, nodes: Sequence[Node]) -> dict[str, Memor
     """
     found = {}
     for node in nodes:
-        free, slots = node["Resources"].get("memory"), min(_threads(node) // threads, workers)
+        free, slots = node["Resources"].get("memory"), min(processors(node) // threads, workers)
         if node["Alive"] and free and slots:
             found[node["NodeID"]] = MemoryLimit(free / slots // MIB, threads)
     return found
-
-
-def _threads(node: Node) -> int:
-    return int(node["Resources"].get("CPU", 0))

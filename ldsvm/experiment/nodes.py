@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ldsvm.experiment.parallel import LONGEST, OBJECT_STORE, ClusterFailed
+from ldsvm.shards.connection import LONGEST, OBJECT_STORE, ClusterFailed
 
 START_SECONDS = 120.0  # of one node on a busy machine
 READY = "Ray runtime started."

@@ -1,4 +1,4 @@
-"""The jobs of a search in several processes, here or on a cluster of machines: the only file that knows Ray.
+"""The jobs of a search in several processes, here or on a cluster of machines.
 
 Functions travel by the name of their module and arguments by pickle; data travel as the names of files that every
 process maps for itself, so they are never copied. On a cluster of several machines those names must therefore mean
@@ -7,16 +7,9 @@ the same files on all of them (`paths.cache` on a shared file system), and the s
 
 from __future__ import annotations
 
-import logging
 import math
-import os
-import shutil
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,20 +18,15 @@ from uuid import uuid4
 from threadpoolctl import threadpool_limits
 
 from ldsvm.experiment.crash import crash, reported
-from ldsvm.experiment.machines import shares, too_small, unreachable
+from ldsvm.experiment.machines import shares
 from ldsvm.experiment.memory_limit import MemoryLimit, held
 from ldsvm.experiment.trial import Job, Trial, sentence
+from ldsvm.shards.connection import ClusterFailed, Connection, interrupted
 
 Run = Callable[[Job], list[Trial]]
 
 CANCELS = 3  # Ray can miss one that comes just when the job begins; further ones of a job that has ended do nothing
 RETRIES = 2  # of a job whose process was killed from outside
-OBJECT_STORE = 100 * 2**20  # bytes of shared memory; only trials pass through it
-LONGEST = 27  # letters of a folder that leave room for Ray's names in the 107 of a Unix socket's
-
-
-class ClusterFailed(RuntimeError):
-    """Ray did not start, ended, or is nowhere to be joined; the message is one sentence."""
 
 
 @dataclass(eq=False)
@@ -69,13 +57,12 @@ class Cluster:
     def __init__(
         self, workers: int, address: str | None, threads: int, fit_s: float, fit_mib: float | None = None
     ) -> None:
-        self._workers, self._address, self._threads, self._fit_s = workers, address, threads, fit_s
+        self._workers, self._threads, self._fit_s = workers, threads, fit_s
         self._limit = MemoryLimit(fit_mib, threads)
         self._shares: dict[str, MemoryLimit] = {}  # of machines, by Ray's names for them
         self._flights: list[_Flight] = []
         self._remote: Any = None  # what Ray calls; None while it is not started
-        self._over = threading.Event()
-        self._folder = Path()  # of words of crashes, and of the Ray that is started here
+        self._connection = Connection(address, workers * threads, threads)
 
     def __enter__(self) -> Cluster:
         return self
@@ -92,7 +79,7 @@ class Cluster:
         """
         if jobs:
             self._start()
-        waiting = [_Flight(function, job, self._folder / uuid4().hex) for job in reversed(jobs)]
+        waiting = [_Flight(function, job, self._connection.folder / uuid4().hex) for job in reversed(jobs)]
         try:
             while waiting or self._flights:
                 while waiting and len(self._flights) < self._workers:
@@ -107,51 +94,19 @@ class Cluster:
     def close(self) -> None:
         """Cancel what runs, and end the Ray that was started here or leave the one that was joined."""
         self._cancel()
-        if self._remote is not None:
-            import ray
-
-            self._remote = None
-            ray.shutdown()  # of a cluster that was joined this ends nothing but the connection
-            self._over.set()
-        if self._folder != Path():
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = Path()
+        self._remote = None
+        self._connection.close()
 
     def _start(self) -> None:
         if self._remote is not None:
             return
-        try:
-            import ray
-        except ImportError as error:
-            raise ClusterFailed(f"Ray is not installed ({error}); allowed: pip install 'ldsvm[pipeline]'.") from error
-        if ray.is_initialized():
-            raise ClusterFailed("Ray is in use in this process already; allowed: one cluster at a time.")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        nodes = self._connection.open()
+        import ray
+
         # No retries by Ray: its clock would not start anew with them, and those for want of memory have no end.
         self._remote = ray.remote(num_cpus=self._threads, max_retries=0, num_returns="streaming")(_serve)
-        self._over = threading.Event()
-        try:
-            _hold(self._options(), self._over)
-            nodes = ray.nodes()  # type: ignore[no-untyped-call]
-            _refuse(too_small(self._threads, nodes))
-        except BaseException as error:
-            self.close()
-            if isinstance(error, ClusterFailed) or not isinstance(error, Exception):
-                raise
-            what = "did not start" if self._address is None else f"at {self._address} cannot be joined"
-            raise ClusterFailed(f"Ray {what} ({sentence(error)}).") from error
         if self._limit.mib is None:
             self._shares = shares(self._workers, self._threads, nodes)
-
-    def _options(self) -> dict[str, Any]:
-        """Return where Ray runs, and what of this machine it may take, as `ray.init` wants it."""
-        base = tempfile.gettempdir()
-        self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp"))
-        if self._address is not None:
-            _refuse(unreachable(self._address))
-            return {"address": self._address}
-        own = {"address": "local", "include_dashboard": False, "_temp_dir": str(self._folder)}
-        return {**own, "num_cpus": self._workers * self._threads, "object_store_memory": OBJECT_STORE}
 
     def _launch(self, flight: _Flight) -> _Flight:
         flight.end = math.inf  # it may have to wait for a process first
@@ -164,7 +119,7 @@ class Cluster:
 
         flights, results = [*self._flights], [flight.results for flight in self._flights]
         left = min(flight.end for flight in flights) - time.monotonic()
-        with _interrupted():
+        with interrupted():
             ray.wait(results, timeout=None if left == math.inf else max(left, 0.0))
             ready, _ = ray.wait(results, num_returns=len(results), timeout=0)  # the first wait tells of one only
             found = [self._hear(f) if r in ready else self._stop(f) for f, r in zip(flights, results, strict=True)]
@@ -228,46 +183,5 @@ def _serve(
     yield trials
 
 
-@contextmanager
-def _interrupted() -> Iterator[None]:
-    """Raise Ctrl-C as what it is: one that comes while Ray's compiled code waits is a SystemError."""
-    try:
-        yield
-    except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            raise error.__cause__ from None
-        raise
-
-
 def _failed(job: Job, reason: str) -> list[Trial]:
     return [Trial(dict(p), order, failure=reason) for p, order in zip(job.points, job.orders, strict=True)]
-
-
-def _refuse(sentence: str | None) -> None:
-    if sentence:
-        raise ClusterFailed(sentence)
-
-
-def _hold(options: dict[str, Any], over: threading.Event) -> None:
-    """Start Ray in a thread that lives until `over`: on Linux Ray ends with the thread that started it.
-
-    Besides, in the main thread Ray would take over the answer to SIGTERM, which may be somebody else's.
-    """
-    import ray
-
-    started: Future[None] = Future()
-
-    def start() -> None:
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except BaseException as error:
-            started.set_exception(error)
-        else:
-            started.set_result(None)
-            over.wait()
-
-    threading.Thread(target=start, name="ldsvm-ray", daemon=True).start()
-    try:
-        started.result()
-    finally:
-        wait([started])  # also after Ctrl-C: half a Ray could not be ended

@@ -79,13 +79,19 @@ def starting_coordinates(
     """
     if not isinstance(init, str):
         return np.array(init, dtype=np.float64)
+    if init == "pca":
+        return _principal_coordinates(X, L, random_state)
+    Z: Array = class_points(init, K, L, random_state)[y]
+    return Z
+
+
+def class_points(init: str, K: int, L: int, random_state: np.random.RandomState) -> Array:
+    """One point for each class (K, L), for the starts "simplex" and "random"."""
     if init == "simplex":
-        return simplex_points(K, L)[y]
-    if init == "random":
-        points = random_state.standard_normal((K, L))
-        points -= points.mean(axis=0)
-        return points[y] / np.sqrt(np.mean(np.einsum("kl,kl->k", points, points)))
-    return _principal_coordinates(X, L, random_state)
+        return simplex_points(K, L)
+    points = random_state.standard_normal((K, L))
+    points -= points.mean(axis=0)
+    return points / np.sqrt(np.mean(np.einsum("kl,kl->k", points, points)))
 
 
 def _principal_coordinates(X: Any, L: int, random_state: np.random.RandomState) -> Array:

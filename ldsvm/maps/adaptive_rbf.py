@@ -12,8 +12,9 @@ every step of the centres.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -170,49 +171,90 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         return misses
 
     def _revived(self, old: _Solved, Z: Array) -> Gaussians:
-        """Move centres that are of no use, far from all rows or equal to another, to the rows that are fitted worst."""
-        basis, gram = old.mapping.basis, old.regression.ridge.gram
+        def worst(count: int) -> Array:
+            found: Array = self.X[np.argsort(-self._misses(old.mapping, Z), kind="stable")[:count]]
+            return found
+
+        basis = old.mapping.basis
         assert isinstance(basis, Gaussians)
-        squares = np.diag(gram)
-        apart = squares[:, None] + squares - 2.0 * gram  # sum_n (phi_m - phi_k)^2
-        useless = (squares < DEAD) | (np.tril(apart < DEAD * np.maximum(squares, DEAD), -1)).any(axis=1)
-        if not useless.any():
-            return basis
-        worst = np.argsort(-self._misses(old.mapping, Z), kind="stable")[: np.count_nonzero(useless)]
-        centers, gamma = basis.centers.copy(), np.broadcast_to(basis.gamma, basis.size).copy()
-        places = np.flatnonzero(useless)[: len(worst)]
-        centers[places], gamma[places] = self.X[worst], np.max(self.begin.gamma)
-        return Gaussians(centers, gamma)
+        return revived(basis, old.regression.ridge.gram, self.begin, worst)
 
     def _descend(self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int) -> Gaussians:
-        """Return the basis after stochastic gradient steps on centres, log-widths and weights from the given ones."""
-        from ldsvm.solvers.adam import Adam  # it loads numba
+        N, shift = len(self.X), middle(basis)
+        batch, target = min(BATCH, N), Z.astype(np.float32)
+        found = Slopes(batch, basis.size, self.X.shape[1], Z.shape[1])
+        order = batches(N, batch, steps, np.random.default_rng(self.seed))
 
-        N, shift = len(self.X), basis.centers.mean(axis=0, dtype=np.float64).astype(np.float32)
-        middle, most = np.log(np.max(self.begin.gamma)), np.log(RANGE)
-        center = basis.centers - shift  # distances around a mean: an offset of the data costs no digits
-        width = np.log(np.broadcast_to(basis.gamma, basis.size)).astype(np.float32)
-        weights, target = W.astype(np.float32, order="C"), Z.astype(np.float32)
-        batch, size = min(BATCH, N), float(np.std(weights)) or 1.0
-        slopes = Slopes(batch, basis.size, self.X.shape[1], weights.shape[1])
-        adam = Adam([center, width, weights], [self.spread, WIDTHS, WEIGHTS * size], RATE, steps)
-        ridge, rng = np.float32(2.0 * self.lam * batch / (mu * N)), np.random.default_rng(self.seed)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not kept
-            for rows in _batches(N, batch, steps, rng):
-                x = self.X[rows].astype(np.float32, copy=False) - shift
-                share = None if self.weight is None else self.weight[rows].astype(np.float32)
-                slopes(x, target[rows], share, center, width, weights)
-                slopes.weight += ridge * weights
-                adam.step([slopes.center, slopes.width, slopes.weight])
-                np.clip(width, middle - most, middle + most, out=width)
-        return Gaussians(center + shift, np.exp(width.astype(np.float64)))
+        def slopes(center: Array, width: Array, weights: Array) -> list[Array]:
+            rows = next(order)
+            x = self.X[rows].astype(np.float32, copy=False) - shift
+            share = None if self.weight is None else self.weight[rows].astype(np.float32)
+            found(x, target[rows], share, center, width, weights)
+            return [found.center, found.width, found.weight]
+
+        return descend(basis, W, self.begin, self.spread, 2.0 * self.lam * batch / (mu * N), steps, slopes)
 
 
-def _batches(N: int, batch: int, steps: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield row numbers for each step: every row once, in random order, before any comes again."""
+def middle(basis: Gaussians) -> Array:
+    """Return the mean of the centres (D,): distances are taken around it, so that an offset costs no digits."""
+    mean: Array = basis.centers.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean
+
+
+def revived(basis: Gaussians, gram: Array, begin: Gaussians, worst: Callable[[int], Array]) -> Gaussians:
+    """Move centres that are of no use, far from all rows or equal to another, to the rows that are fitted worst.
+
+    gram (M, M): of the features. worst(n): inputs of so many rows at most, the worst first.
+    """
+    squares = np.diag(gram)
+    apart = squares[:, None] + squares - 2.0 * gram  # sum_n (phi_m - phi_k)^2
+    useless = (squares < DEAD) | (np.tril(apart < DEAD * np.maximum(squares, DEAD), -1)).any(axis=1)
+    if not useless.any():
+        return basis
+    rows = worst(int(useless.sum()))
+    centers, gamma = basis.centers.copy(), np.broadcast_to(basis.gamma, basis.size).copy()
+    places = np.flatnonzero(useless)[: len(rows)]
+    centers[places], gamma[places] = rows, np.max(begin.gamma)
+    return Gaussians(centers, gamma)
+
+
+def descend(
+    basis: Gaussians, W: Array, begin: Gaussians, spread: float, ridge: float, steps: int,
+    slopes: Callable[[Array, Array, Array], list[Array]],
+) -> Gaussians:  # fmt: skip
+    """Return the basis after stochastic gradient steps on centres, log-widths and weights from the given ones.
+
+    begin: the first basis of all. spread: of the data, the unit of centres. ridge: on the weights, beside a batch's
+    residual. slopes: the `Slopes` of the next batch, with rows around `middle`; they may be changed.
+    """
+    from ldsvm.solvers.adam import Adam  # it loads numba
+
+    shift = middle(basis)
+    logarithm, most = np.log(np.max(begin.gamma)), np.log(RANGE)
+    center = basis.centers - shift
+    width = np.log(np.broadcast_to(basis.gamma, basis.size)).astype(np.float32)
+    weights = W.astype(np.float32, order="C")
+    size = float(np.std(weights)) or 1.0
+    adam, share = Adam([center, width, weights], [spread, WIDTHS, WEIGHTS * size], RATE, steps), np.float32(ridge)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not kept
+        for _ in range(steps):
+            found = slopes(center, width, weights)
+            found[2] += share * weights
+            adam.step(found)
+            np.clip(width, logarithm - most, logarithm + most, out=width)
+    return Gaussians(center + shift, np.exp(width.astype(np.float64)))
+
+
+def steps_for(steps: int | str, N: int) -> int:
+    """Return the gradient steps of the first F-step; "auto" depends on how many rows there are."""
+    return min(max(PASSES * N // BATCH, LEAST), MOST) if isinstance(steps, str) else steps
+
+
+def batches(N: int, batch: int, steps: int | None, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield row numbers for each step, None for no end of them: every row once, in random order, before any again."""
     order: Array = rng.permutation(N)
     at = 0
-    for _ in range(steps):
+    for _ in count() if steps is None else range(steps):
         if at + batch > N:
             order, at = rng.permutation(N), 0
         yield order[at : at + batch]
@@ -244,5 +286,4 @@ class AdaptiveRBF(Family):
         basis = self.begin.basis(X, weight, random_state, n_threads, near)
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
-        steps = min(max(PASSES * len(X) // BATCH, LEAST), MOST) if isinstance(self.steps, str) else self.steps
-        return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads)
+        return AdaptiveRegression(X, weight, basis, self.lam, steps_for(self.steps, len(X)), seed, n_threads)

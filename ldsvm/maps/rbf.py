@@ -109,13 +109,8 @@ class RBF(FeatureFamily):
         distinct = distinct_rows(X)
         M = distinct.size if self.n_basis is None else self.n_basis
         if distinct.size <= M:
-            if distinct.size < M and self.asked:
-                warnings.warn(
-                    f"n_basis={M} is more than the {distinct.size} distinct training rows; "
-                    f"n_basis is reduced to {distinct.size}.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+            if self.asked:
+                warn_of_size(M, distinct.size)
             return X[distinct].astype(np.float32)
         start = X[np.sort(random_state.choice(distinct, M, replace=False))].astype(np.float32)
         if self.centers == "random":
@@ -123,14 +118,30 @@ class RBF(FeatureFamily):
         return _lloyd(X, start, weight, n_threads)
 
 
+def warn_of_size(M: int, distinct: int) -> None:
+    """Warn where there are fewer distinct rows than centres are wanted."""
+    if distinct < M:
+        warnings.warn(
+            f"n_basis={M} is more than the {distinct} distinct training rows; n_basis is reduced to {distinct}.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 def _warn_of_scales(X: Array) -> None:
-    """Warn where one width for all columns cannot be right: the variance of all values is that of a few of them."""
     middle = X.mean(axis=0, dtype=np.float64)
     blocks = row_blocks(*X.shape)
-    within = sum(np.square(X[rows] - middle).sum(axis=0) for rows in blocks) / len(X)
+    warn_of_scales(middle, sum(np.square(X[rows] - middle).sum(axis=0) for rows in blocks) / len(X))
+
+
+def warn_of_scales(middle: Array, within: Array) -> None:
+    """Warn where one width for all columns cannot be right: the variance of all values is that of a few of them.
+
+    middle, within: mean and variance of the columns (D,).
+    """
     if np.var(middle) > UNEVEN * np.mean(within):
         what = "offsets"
-    elif X.shape[1] > 2 and np.max(within) > (1 - 1 / UNEVEN) * np.sum(within) > 0:
+    elif len(within) > 2 and np.max(within) > (1 - 1 / UNEVEN) * np.sum(within) > 0:
         what = "scales"
     else:
         return

@@ -17,9 +17,14 @@ Machines = tuple[Array, Array, Array]
 
 def objective(Z: Array, V: Array, b: Array, Y: Array, C: Array) -> Array:
     """1/2 |V_k|^2 + sum_n C_nk max(0, 1 - Y_nk (V_k.z_n + b_k)) for every problem; (K,)."""
-    hinge = np.maximum(0.0, 1.0 - Y * (Z @ V.T + b))
-    value: Array = 0.5 * np.einsum("kl,kl->k", V, V) + np.einsum("nk,nk->k", C, hinge)
+    value: Array = 0.5 * np.einsum("kl,kl->k", V, V) + hinges(Z, V, b, Y, C)
     return value
+
+
+def hinges(Z: Array, V: Array, b: Array, Y: Array, C: Array) -> Array:
+    """sum_n C_nk max(0, 1 - Y_nk (V_k.z_n + b_k)) for every problem; (K,)."""
+    total: Array = np.einsum("nk,nk->k", C, np.maximum(0.0, 1.0 - Y * (Z @ V.T + b)))
+    return total
 
 
 def duality_gap(Z: Array, V: Array, b: Array, Y: Array, C: Array, alpha: Array) -> Array:

@@ -14,12 +14,12 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.contest import compete
 from ldsvm.experiment.load import load_config
-from ldsvm.experiment.parallel import ClusterFailed
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.storing import dumps, loads
 from ldsvm.experiment.trial import Job, Trial
 from ldsvm.experiment.worker import Here, Runner, Worker
+from ldsvm.shards.connection import ClusterFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = (

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from ldsvm.experiment import nodes
-from ldsvm.experiment.machines import unreachable
 from ldsvm.experiment.nodes import Nodes
-from ldsvm.experiment.parallel import ClusterFailed
+from ldsvm.shards.connection import ClusterFailed
+from ldsvm.shards.machines import unreachable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 

@@ -24,11 +24,13 @@ import pytest
 from ldsvm.experiment import memory_limit
 from ldsvm.experiment.config import MethodConfig
 from ldsvm.experiment.journal import Journal
-from ldsvm.experiment.machines import shares, too_small
+from ldsvm.experiment.machines import shares
 from ldsvm.experiment.memory_limit import MIB, MemoryLimit
-from ldsvm.experiment.parallel import Cluster, ClusterFailed, _interrupted
+from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.search import run_search
 from ldsvm.experiment.trial import Data, Job, Trial, run_job
+from ldsvm.shards.connection import ClusterFailed, interrupted
+from ldsvm.shards.machines import too_small
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -410,7 +412,7 @@ def test_an_interrupt_that_ray_has_made_something_else_of_is_one_again() -> None
     def wait(cause: BaseException | None) -> None:
         raise SystemError("<cyfunction CoreWorker.wait> returned a result with an exception set") from cause
 
-    with pytest.raises(KeyboardInterrupt), _interrupted():
+    with pytest.raises(KeyboardInterrupt), interrupted():
         wait(KeyboardInterrupt())
-    with pytest.raises(SystemError), _interrupted():
+    with pytest.raises(SystemError), interrupted():
         wait(None)

@@ -14,7 +14,7 @@ HOME = {
     "prefect": "flows/",
     "mlflow": "ldsvm/experiment/tracking.py",
     "matplotlib": "ldsvm/report/plotting/",
-    "ray": "ldsvm/experiment/parallel.py",
+    "ray": ("ldsvm/experiment/parallel.py", "ldsvm/shards/connection.py", "ldsvm/shards/actors.py"),
 }
 
 

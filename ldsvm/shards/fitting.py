@@ -1,0 +1,120 @@
+"""`LDSVMClassifier.fit` on blocks of rows: checks, preparation, the loop."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ldsvm import threads
+from ldsvm.checks import check_class_weight
+from ldsvm.mac.loop import Callback, run
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import class_points
+from ldsvm.mac.state import Options, Solution
+from ldsvm.maps import RBF, AdaptiveRBF, Linear
+from ldsvm.maps.adaptive_rbf import steps_for
+from ldsvm.maps.linear import Identity
+from ldsvm.shards.checkpoint import Checkpoint
+from ldsvm.shards.preparation import Facts, gaussians, look
+from ldsvm.shards.regressions import Fixed, Learned, ShardRegression
+from ldsvm.shards.source import RowBlocks
+from ldsvm.shards.steps import ShardSteps
+from ldsvm.shards.teams import Serial, Team, repaired
+
+if TYPE_CHECKING:
+    from ldsvm.estimator import LDSVMClassifier
+
+STARTS = ("simplex", "random")
+
+
+def fit(
+    model: LDSVMClassifier, rows: RowBlocks, options: Options, eval_set: Any, callback: Callback | None, executor: Any,
+    checkpoint: str | os.PathLike[str] | None,
+) -> tuple[Solution, Any, Scheme]:  # fmt: skip
+    """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
+    family = _family(model)
+    valid = None if eval_set is None else blocks(eval_set, "eval_set")
+    executor = Serial() if executor is None else executor
+    if not hasattr(executor, "team"):
+        raise ValueError(f"executor={executor!r} is none; allowed: Serial(), Threads() or OnRay() of ldsvm.shards.")
+    with executor.team(rows, valid, model.n_jobs) as team:
+        facts = repaired(lambda: look(team))
+        scheme = Scheme(len(facts.classes), model.multi_class)
+        weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
+        shared = facts.classes, scheme, weights, model.C, model.z_solver
+        repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
+        kept = None if checkpoint is None else Checkpoint(checkpoint, _named(model, rows, facts))
+        random_state = check_random_state(model.random_state)
+        regression = repaired(lambda: _regression(team, facts, family, model, deepcopy(random_state), kept))
+        K = len(facts.classes)
+        L = K - 1 if model.n_components == "auto" else int(model.n_components)
+        points = class_points(model.init, K, L, random_state)
+        steps = ShardSteps(team, regression, points, scheme.n_machines, max(facts.sizes), facts.N)
+        solution = run(steps, options, callback, kept)
+    if kept is not None:
+        kept.done()
+    model.n_features_in_ = facts.D
+    if rows.columns is not None and not rows.steps:
+        model.feature_names_in_ = np.array(rows.columns, dtype=object)
+    return solution, facts.classes, scheme
+
+
+def blocks(data: Any, name: str) -> RowBlocks:
+    """Return data as blocks: blocks as they are, a pair (X, y) of arrays as one."""
+    if isinstance(data, RowBlocks):
+        return data
+    if isinstance(data, tuple | list) and len(data) == 2:
+        return RowBlocks.arrays([(data[0], data[1])])
+    raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
+
+
+def _family(model: LDSVMClassifier) -> RBF | AdaptiveRBF | Linear:
+    """The map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
+    family = model._family()
+    if not isinstance(family, RBF | AdaptiveRBF | Linear):
+        raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
+    if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):
+        raise ValueError(_needs_all("n_basis", model.n_basis, "a whole number"))
+    if not isinstance(model.init, str) or model.init not in STARTS:
+        what = model.init if isinstance(model.init, str) else "an array"
+        raise ValueError(_needs_all("init", what, "'simplex' and 'random'"))
+    for name, allowed in {"early_stopping": False, "warm_start": False, "g_solver": "ipm"}.items():
+        if getattr(model, name) != allowed:
+            advice = ", with validation rows as eval_set" if name == "early_stopping" else ""
+            raise ValueError(_needs_all(name, getattr(model, name), f"{allowed!r}{advice}"))
+    return family
+
+
+def _needs_all(name: str, value: Any, allowed: str) -> str:
+    return f"{name}={value!r} needs all rows in one array; allowed with blocks of rows: {allowed}."
+
+
+def _regression(
+    team: Team, facts: Facts, family: RBF | AdaptiveRBF | Linear, model: LDSVMClassifier,
+    random_state: np.random.RandomState, kept: Checkpoint | None,
+) -> ShardRegression:  # fmt: skip
+    """The F-step with its basis: that of the checkpoint where it does not move."""
+    cores = threads.n_threads(model.n_jobs)
+    if isinstance(family, AdaptiveRBF):
+        basis, spread = gaussians(team, facts, family.begin, random_state)
+        steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
+        return Learned(team, basis, model.alpha, cores, spread, steps, seed, facts.sizes)
+    if isinstance(family, Linear):
+        return Fixed(team, Identity(facts.D), model.alpha, cores)
+    progress = None if kept is None else kept.load()
+    if progress is not None:
+        return Fixed(team, progress.now.mapping.basis, model.alpha, cores)  # type: ignore[attr-defined]
+    return Fixed(team, gaussians(team, facts, family, random_state)[0], model.alpha, cores)
+
+
+def _named(model: LDSVMClassifier, rows: RowBlocks, facts: Facts) -> dict[str, Any]:
+    """What tells one fit from another: its parameters, the rows, and who has which of them."""
+    ignored = ("verbose", "n_jobs", "time_limit", "max_iter")
+    params = {name: value for name, value in model.get_params(deep=False).items() if name not in ignored}
+    counts = dict(zip(facts.classes.tolist(), facts.counts.tolist(), strict=True))
+    steps = [repr(step) for step in rows.steps]
+    return {"params": {k: repr(v) for k, v in params.items()}, "rows": repr(counts), "inputs": facts.D, "steps": steps}

@@ -1,0 +1,106 @@
+"""What is done once before MAC begins: classes, the width and the centres of the basis. Each is a sum over shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.random import sample_without_replacement
+
+from ldsvm.checks import check_classes
+from ldsvm.maps.rbf import KMEANS_STEPS, RBF, Gaussians, distinct_rows, warn_of_scales, warn_of_size
+from ldsvm.shards.source import BlockError
+from ldsvm.shards.teams import Team
+from ldsvm.typing import Array
+
+PER_CENTRE = 256  # rows for each centre that k-means looks at, at most: more hardly move it
+CLOSE = 1e-4  # k-means ends when the centres move less than this share of the variance, as scikit-learn's
+MANY = 2**24  # rows up to which centres are drawn as in memory, which takes an array of all row numbers
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What all rows say together: classes (K,) and rows of each, rows in each shard, inputs D."""
+
+    classes: Any
+    counts: Array
+    sizes: list[int]
+    D: int
+
+    @property
+    def N(self) -> int:
+        """All training rows."""
+        return sum(self.sizes)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Number of the first row of each shard."""
+        return [sum(self.sizes[:i]) for i in range(len(self.sizes))]
+
+
+def look(team: Team) -> Facts:
+    """Let every shard read its blocks. Raises ValueError for blocks that do not go together."""
+    found = team.tell("look")
+    widths = {width for _, _, width, _ in found}
+    if len(widths) > 1:
+        raise BlockError(f"the blocks have different numbers of inputs: {', '.join(map(str, sorted(widths)))}.")
+    kinds = {np.asarray(labels).dtype.kind in "OUS" for labels, _, _, _ in found}
+    if len(kinds) > 1:
+        raise BlockError("the labels are texts in some blocks and numbers in others; they must be of one kind.")
+    classes = np.unique(np.concatenate([labels for labels, _, _, _ in found]))
+    counts = np.zeros(len(classes), dtype=np.int64)
+    for labels, some, _, _ in found:
+        counts[np.searchsorted(classes, labels)] += some
+    sizes = [int(some.sum()) for _, some, _, _ in found]
+    check_classes(classes, sum(sizes))
+    return Facts(classes, counts, sizes, widths.pop())
+
+
+def gaussians(team: Team, facts: Facts, family: RBF, random_state: np.random.RandomState) -> tuple[Gaussians, float]:
+    """Return the basis to begin with, and the spread of the data: the root of the mean variance of the columns."""
+    mean = team.sum("column_sums") / facts.N
+    within = team.sum("column_squares", mean) / facts.N
+    start = _drawn(team, facts.N, family, random_state)
+    centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
+    return Gaussians(centers, _width(family, mean, within)), float(np.sqrt(within.mean())) or 1.0
+
+
+def _width(family: RBF, mean: Array, within: Array) -> float:
+    if not isinstance(family.gamma, str):
+        return float(family.gamma)
+    warn_of_scales(mean, within)
+    variance = float(within.mean() + mean.var())
+    return 1.0 / (len(mean) * variance) if variance > 0 else 1.0
+
+
+def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState) -> Array:
+    """Distinct rows, drawn at random (M, D): the same as in memory where all rows are distinct."""
+    assert family.n_basis is not None
+    M = min(family.n_basis, N)
+    numbers = (
+        random_state.choice(N, M, replace=False)
+        if N <= MANY
+        else sample_without_replacement(N, M, random_state=random_state)
+    )
+    X = np.concatenate([inputs for _, inputs in team.call("inputs", np.sort(numbers))])
+    X = X[distinct_rows(X)]
+    if family.asked:
+        warn_of_size(family.n_basis, len(X))
+    return X
+
+
+def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:
+    """k-means from a start; a centre that no row is nearest to stays."""
+    M = len(start)
+    stride = max(1, N // (PER_CENTRE * M))
+    centers = start.astype(np.float64)
+    for _ in range(int(np.clip(N // stride // M, *KMEANS_STEPS))):
+        sums, counts = team.sum("nearest", centers, stride)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], centers)
+        shift = float(np.square(moved - centers).sum())
+        centers = moved
+        if shift <= CLOSE * variance:
+            break
+    found: Array = centers.astype(np.float32)
+    return found

@@ -1,0 +1,128 @@
+"""The F-step on shards: sums of features go up, weights come down."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ldsvm.maps.adaptive_rbf import BATCH, SHORTER, descend, middle, revived
+from ldsvm.maps.features import Basis, BasisMap
+from ldsvm.maps.rbf import Gaussians
+from ldsvm.shards.teams import Team
+from ldsvm.solvers.ridge import Ridge
+from ldsvm.typing import Array
+
+
+class ShardRegression(ABC):
+    """Fits maps to the coordinates that the shards hold, and leaves F on the shards."""
+
+    def __init__(self, team: Team, lam: float, n_threads: int) -> None:
+        self.team, self.lam, self.n_threads = team, lam, n_threads
+        self._basis: Basis | None = None
+        self._ridge: Ridge | None = None
+
+    @abstractmethod
+    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
+        """argmin_F lam R(F) + mu/2 sum_n |z_n - F(x_n)|^2; near: the map of the last F-step."""
+
+    def go(self, mapping: BasisMap) -> None:
+        """Let the shards have this map's basis and its F."""
+        self._use(mapping.basis)
+        self.team.call("map", mapping.W)
+
+    def _use(self, basis: Basis) -> None:
+        if basis is not self._basis:
+            self.team.tell("use", basis)
+            self._basis, self._ridge = basis, None
+
+    def _solve(self, basis: Basis, mu: float) -> BasisMap:
+        """The exact weights on a basis."""
+        self._use(basis)
+        if self._ridge is None:
+            self._ridge = Ridge(self.team.sum("gram"), self.n_threads)
+        mapping = BasisMap(basis, self._ridge.solve(self.team.sum("cross"), 2.0 * self.lam / mu))
+        self.team.call("map", mapping.W)
+        return mapping
+
+
+class Fixed(ShardRegression):
+    """One basis; its Gram matrix is summed once."""
+
+    def __init__(self, team: Team, basis: Basis, lam: float, n_threads: int) -> None:
+        super().__init__(team, lam, n_threads)
+        self.basis = basis
+
+    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
+        return self._solve(self.basis if near is None else near.basis, mu)
+
+
+class Learned(ShardRegression):
+    """Gaussians that move, as `AdaptiveRegression` moves them; a batch is divided among the shards.
+
+    spread: of the data. steps: gradient steps in the first F-step. sizes: rows of the shards.
+    """
+
+    def __init__(
+        self, team: Team, begin: Gaussians, lam: float, n_threads: int, spread: float, steps: int, seed: int,
+        sizes: list[int],
+    ) -> None:  # fmt: skip
+        super().__init__(team, lam, n_threads)
+        self.begin, self.spread, self.steps, self.seed, self.sizes = begin, spread, steps, seed, sizes
+
+    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
+        begin = self.begin if near is None else near.basis
+        assert isinstance(begin, Gaussians)
+        steps = self.steps if near is None else max(1, self.steps // SHORTER)
+        old = self._solve(begin, mu)
+        ridge, value = self._ridge, self._value(old, mu)
+        moved = self._descend(self._revived(begin), old.W, mu, steps)
+        if np.isfinite(moved.centers).all():
+            new = self._solve(moved, mu)
+            if self._value(new, mu) < value:
+                return new
+            self.go(old)
+            self._ridge = ridge
+        return old
+
+    def _value(self, mapping: BasisMap, mu: float) -> float:
+        """The F-step's objective, with F on the shards."""
+        return self.lam * mapping.penalty + 0.5 * mu * float(self.team.sum("misses"))
+
+    def _revived(self, basis: Gaussians) -> Gaussians:
+        def worst(count: int) -> Array:
+            found = self.team.call("worst", count)
+            misses, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            chosen: Array = X[np.argsort(-misses, kind="stable")[:count]]
+            return chosen
+
+        assert self._ridge is not None
+        return revived(basis, self._ridge.gram, self.begin, worst)
+
+    def _descend(self, basis: Gaussians, W: Array, mu: float, steps: int) -> Gaussians:
+        sizes = shared(min(BATCH, sum(self.sizes)), self.sizes)
+        shift = middle(basis)
+        self.team.each("descend", [(self.seed + i, size, shift) for i, size in enumerate(sizes)])
+        M, D = basis.centers.shape
+        ends = [M * D, M * D + M]
+
+        def slopes(center: Array, width: Array, weights: Array) -> list[Array]:
+            parts = np.split(self.team.sum("slopes", center, width, weights), ends)
+            return [parts[0].reshape(M, D), parts[1], parts[2].reshape(M, -1)]
+
+        ridge = 2.0 * self.lam * sum(sizes) / (mu * sum(self.sizes))
+        return descend(basis, W, self.begin, self.spread, ridge, steps, slopes)
+
+
+def shared(rows: int, sizes: list[int]) -> list[int]:
+    """Divide so many rows among shards in proportion to theirs, one at least.
+
+    Examples
+    --------
+    >>> shared(100, [300, 100])
+    [75, 25]
+    >>> shared(2, [5, 5, 5])
+    [1, 1, 1]
+    """
+    edges = np.round(np.cumsum([0, *sizes]) * rows / sum(sizes)).astype(int)
+    return [max(1, int(size)) for size in np.diff(edges)]

@@ -1,0 +1,309 @@
+"""Rows with labels as blocks that are read one at a time: arrays, Parquet files, mapped arrays, objects of Ray."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldsvm.typing import Array
+
+ROWS = 50_000  # of a block of a file, about
+
+
+class BlockError(ValueError):
+    """A block of rows cannot be read, or is not like the others; the message is one sentence that names it."""
+
+
+class Block(ABC):
+    """Some rows, wherever they are. name: what messages call it. rows: how many, None where only reading tells."""
+
+    name: str
+    rows: int | None
+
+    @abstractmethod
+    def read(self) -> tuple[Any, Any]:
+        """Return inputs (n, D) of numbers, in the type they are kept in, and labels (n,)."""
+
+
+@dataclass(frozen=True)
+class ArrayBlock(Block):
+    """Rows in memory."""
+
+    name: str
+    X: Any
+    y: Any
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return len(self.y)
+
+    def read(self) -> tuple[Any, Any]:
+        return self.X, self.y
+
+
+@dataclass(frozen=True)
+class MappedBlock(Block):
+    """Rows ``part`` of two .npy files, X (N, D) and y (N,)."""
+
+    X: str
+    y: str
+    part: slice
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"rows {self.part.start:,} to {self.part.stop:,} of {self.X}"
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return int(self.part.stop - self.part.start)
+
+    def read(self) -> tuple[Any, Any]:
+        try:
+            X, y = (np.load(file, mmap_mode="r", allow_pickle=False) for file in (self.X, self.y))
+        except (OSError, ValueError) as error:
+            raise BlockError(f"{self.name}: cannot be read ({error}).") from error
+        return X[self.part], np.array(y[self.part])
+
+
+@dataclass(frozen=True)
+class ParquetBlock(Block):
+    """Row groups of one Parquet file. columns: the inputs, either numbers or one list of D numbers in every row."""
+
+    path: str
+    groups: tuple[int, ...]
+    count: int
+    columns: tuple[str, ...]
+    label: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.path
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return self.count
+
+    def read(self) -> tuple[Any, Any]:
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                table = file.read_row_groups(list(self.groups), columns=[*self.columns, self.label], use_threads=False)
+        except Exception as error:  # Arrow's own kinds, for a file that is gone, cut or changed
+            raise BlockError(f"{self.path}: cannot be read ({_line(error)}).") from error
+        if table.num_rows != self.count:
+            raise BlockError(f"{self.path}: has {table.num_rows:,} rows where it had {self.count:,} before.")
+        return from_table(table, self.columns, self.label, self.path)
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """Rows for `LDSVMClassifier.fit` that need not fit into memory, and may lie on several machines.
+
+    Rows should be in no order that has to do with their labels where ``map="adaptive_rbf"`` reads them block by block.
+
+    blocks: each is read as a whole, so it must fit into memory. steps: fitted transformers of scikit-learn that are
+    applied to each block as it is read, see `scaled` and `principal`. columns: names of the inputs as they come, or
+    None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ldsvm import LDSVMClassifier, RowBlocks
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> rows = RowBlocks.arrays([(X[:300], y[:300]), (X[300:], y[300:])])
+    >>> model = LDSVMClassifier(n_basis=40, C=1.0, max_iter=20, tol=0.1, random_state=0).fit(rows)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    blocks: tuple[Block, ...]
+    columns: tuple[str, ...] | None = None
+    steps: tuple[Any, ...] = ()
+
+    @classmethod
+    def arrays(cls, pairs: Iterable[tuple[Any, Any]]) -> RowBlocks:
+        """Take pairs of inputs X (n, D) and labels y (n,), one for each block."""
+        blocks = []
+        for i, (X, y) in enumerate(pairs):
+            X, y = np.asarray(X), np.asarray(y)
+            if X.ndim != 2 or y.shape != X.shape[:1]:
+                raise BlockError(
+                    f"block {i} has X of shape {X.shape} and y of shape {y.shape}; wanted (n, D) and (n,)."
+                )
+            blocks.append(ArrayBlock(f"block {i}", X, y))
+        return cls(_some(tuple(blocks), "pairs"))
+
+    @classmethod
+    def parquet(
+        cls, where: str | os.PathLike[str], label: str, columns: Sequence[str] | None = None, rows: int = ROWS
+    ) -> RowBlocks:
+        """Take a Parquet file, a folder of them, or a glob such as "rows/2024-*.parquet".
+
+        label: the column of labels. columns: those of the inputs, all others by default; a single column may hold one
+        list of D numbers in every row. rows: of a block, about; never less than a row group of the file. Raises
+        BlockError, one sentence, for no file, a file that cannot be read, and columns that differ.
+        """
+        from pyarrow import parquet
+
+        blocks: list[Block] = []
+        found: tuple[str, ...] | None = None
+        for path in _files(where):
+            try:
+                with parquet.ParquetFile(path) as file:
+                    names, sizes = file.schema_arrow.names, _group_sizes(file.metadata)
+            except Exception as error:
+                raise BlockError(f"{path}: is no Parquet file that can be read ({_line(error)}).") from error
+            wanted = tuple(columns) if columns is not None else tuple(name for name in names if name != label)
+            absent = [name for name in (*wanted, label) if name not in names]
+            if absent:
+                raise BlockError(f"{path}: has no column {absent[0]!r}; it has {', '.join(names[:20])}.")
+            if found is not None and set(wanted) != set(found):
+                other = sorted(set(wanted) ^ set(found))[0]
+                raise BlockError(f"{path}: column {other!r} is in some of the files only; name the inputs by columns=.")
+            found = found or wanted
+            blocks += [
+                ParquetBlock(path, groups, count, found, label) for groups, count in _together(sizes, rows) if count
+            ]
+        assert found is not None
+        return cls(_some(tuple(blocks), str(where)), None if len(found) == 1 else found)
+
+    @classmethod
+    def mapped(cls, X: str | os.PathLike[str], y: str | os.PathLike[str], rows: int = ROWS) -> RowBlocks:
+        """Take two .npy files, inputs (N, D) and labels (N,), of which each process maps what it needs."""
+        try:
+            n, labels = (len(np.load(file, mmap_mode="r", allow_pickle=False)) for file in (X, y))
+        except (OSError, ValueError, TypeError) as error:
+            raise BlockError(f"{X} and {y}: cannot be read as arrays ({error}).") from error
+        if n != labels or not n:
+            raise BlockError(f"{X} has {n:,} rows and {y} has {labels:,} labels; wanted as many, and one at least.")
+        edges = [*range(0, n, rows), n]
+        return cls(tuple(MappedBlock(os.path.abspath(X), os.path.abspath(y), slice(a, b)) for a, b in pairwise(edges)))
+
+    @classmethod
+    def ray(cls, source: Any, label: str | None = None, columns: Sequence[str] | None = None) -> RowBlocks:
+        """Take a ray.data.Dataset with the column `label`, or references of Ray to pairs (X, y) or to Arrow tables.
+
+        The rows stay where Ray has them; every worker fetches its own. The names of a dataset's inputs are `columns`,
+        all others than the label by default. To be called where Ray is in use, with the executor `OnRay`.
+        """
+        from ldsvm.shards.actors import reference_blocks
+
+        blocks, names = reference_blocks(source, label, columns)
+        return cls(_some(blocks, "source"), names)
+
+    def then(self, step: Any) -> RowBlocks:
+        """Return the same rows with one more fitted transformer of scikit-learn applied to each block."""
+        return replace(self, steps=(*self.steps, step))
+
+    def scaled(self, executor: Any = None) -> tuple[RowBlocks, Any]:
+        """Return the rows with columns of mean 0 and variance 1, and the fitted sklearn StandardScaler that does it."""
+        from ldsvm.shards.reductions import scaler
+
+        step = scaler(self, executor)
+        return self.then(step), step
+
+    def principal(self, n_components: int, executor: Any = None) -> tuple[RowBlocks, Any]:
+        """Return the rows in their first principal components, and the fitted sklearn PCA.
+
+        From the D x D cross-products of all rows: exact, two passes, D (D + 1) / 2 sums move.
+        """
+        from ldsvm.shards.reductions import pca
+
+        step = pca(self, n_components, executor)
+        return self.then(step), step
+
+    def read(self, i: int) -> tuple[Array, Array]:
+        """Return block i, after the steps. Raises BlockError, naming the block."""
+        block = self.blocks[i]
+        X, y = block.read()
+        if not self.steps:
+            return X, y
+        try:
+            for step in self.steps:
+                X = step.transform(X)
+        except Exception as error:
+            raise BlockError(f"{block.name}: {type(step).__name__} refuses it ({_line(error)}).") from error
+        return X.astype(np.float32, copy=False), y
+
+    def divided(self, parts: int) -> list[RowBlocks]:
+        """Divide the blocks into consecutive parts of about as many rows each; fewer where there are fewer blocks."""
+        sizes = np.array([block.rows or 1 for block in self.blocks], dtype=np.float64)
+        parts = min(parts, len(sizes))
+        middles = (np.cumsum(sizes) - sizes / 2) / sizes.sum() * parts
+        places = np.minimum(middles.astype(int), parts - 1)
+        if len(set(places)) < parts:  # one large block among small ones
+            places = np.arange(len(sizes)) * parts // len(sizes)
+        return [
+            replace(self, blocks=tuple(b for b, p in zip(self.blocks, places, strict=True) if p == i))
+            for i in range(parts)
+        ]
+
+
+def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tuple[Any, Any]:
+    """Return inputs and labels of an Arrow table. Raises BlockError naming what cannot be used."""
+    for column in (*columns, label):
+        if table[column].null_count:
+            raise BlockError(f"{name}: column {column!r} has {table[column].null_count} missing values.")
+    y = table[label].to_numpy()
+    if len(columns) == 1 and hasattr(table.schema.field(columns[0]).type, "value_type"):
+        values = table[columns[0]].combine_chunks()
+        flat = values.flatten().to_numpy(zero_copy_only=False)
+        if len(flat) % max(len(y), 1) or len({len(row) for row in values[:100]}) > 1:
+            raise BlockError(f"{name}: the lists in column {columns[0]!r} are not all of the same length.")
+        return flat.reshape(len(y), -1), y
+    kinds = [table.schema.field(column).type.to_pandas_dtype() for column in columns]
+    bad = next((c for c, kind in zip(columns, kinds, strict=True) if np.dtype(kind).kind not in "biuf"), None)
+    if bad is not None:
+        kind = table.schema.field(bad).type
+        raise BlockError(f"{name}: column {bad!r} is of type {kind}; allowed: numbers, or name the inputs by columns=.")
+    X = np.empty((len(y), len(columns)), np.result_type(*kinds))
+    for d, column in enumerate(columns):
+        X[:, d] = table[column].to_numpy()
+    return X, y
+
+
+def _files(where: str | os.PathLike[str]) -> list[str]:
+    path = Path(where)
+    if path.is_dir():
+        found = sorted(str(file) for file in path.rglob("*.parquet"))
+    else:
+        found = sorted(glob.glob(str(where), recursive=True))
+    if not found:
+        raise BlockError(f"{where}: no Parquet file is there; wanted: a file, a folder with *.parquet, or a glob.")
+    return found
+
+
+def _group_sizes(metadata: Any) -> list[int]:
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def _together(sizes: Sequence[int], rows: int) -> list[tuple[tuple[int, ...], int]]:
+    """Join consecutive row groups while they have at most so many rows together."""
+    found: list[tuple[tuple[int, ...], int]] = []
+    for i, size in enumerate(sizes):
+        if found and found[-1][1] + size <= rows:
+            found[-1] = (*found[-1][0], i), found[-1][1] + size
+        else:
+            found.append(((i,), size))
+    return found
+
+
+def _some(blocks: tuple[Block, ...], what: str) -> tuple[Block, ...]:
+    if not any(block.rows is None or block.rows for block in blocks):
+        raise BlockError(f"{what}: there are no rows; wanted: one block with rows at least.")
+    return blocks
+
+
+def _line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,150 @@
+"""The steps of a MAC iteration on shards: the model goes down, sums come up; Z, F and multipliers stay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ldsvm.mac.g_step import warn_of_gap
+from ldsvm.mac.state import Info, Model
+from ldsvm.mac.steps import Steps
+from ldsvm.maps.features import BasisMap
+from ldsvm.shards.regressions import ShardRegression
+from ldsvm.shards.teams import Team, Traffic, repaired
+from ldsvm.solvers.block_svm import Pass, newton
+from ldsvm.solvers.svm_problem import relative_gap
+from ldsvm.typing import Array
+
+WORK = 256 * 2**20  # bytes of a shard's memory for the problems of the g-step that are solved together
+PER_ROW = 128  # of which one problem takes so many for a row, and a row of coordinates
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What `Shard.measure` gives, of all rows, and the validation rows that are wrong, of how many."""
+
+    found: Array
+    valid: Array
+
+
+class ShardSteps(Steps):
+    """points (K, L): where the rows of each class begin. largest: rows of the largest shard."""
+
+    def __init__(
+        self, team: Team, regression: ShardRegression, points: Array, n_machines: int, largest: int, rows: int
+    ) -> None:
+        self.team, self.regression, self.points, self.rows = team, regression, points, rows
+        K, L = n_machines, points.shape[1]
+        self.V, self.b = np.zeros((K, L)), np.zeros(K)
+        self.mapping: BasisMap
+        self.model: Model
+        at_once = int(np.clip(WORK // (PER_ROW * max(largest, 1)), 1, K))
+        self.groups = [list(range(k, min(k + at_once, K))) for k in range(0, K, at_once)]
+        self._sums: _Sums
+
+    def begin(self, mu: float) -> Info:
+        return repaired(lambda: self._begin(mu))
+
+    def iterate(self, mu: float) -> Info:
+        last = self.model
+        return repaired(lambda: self._iterate(mu), lambda: self.restore(last))
+
+    def measure(self, mu: float) -> tuple[Info, float]:
+        K = len(self.b)
+        distance, size, wrong, *hinges = self._sums.found
+        rest = self.regression.lam * self.mapping.penalty + 0.5 * float(np.einsum("kl,kl->", self.V, self.V))
+        wrong_valid, valid = self._sums.valid
+        return {
+            "nested": rest + float(sum(hinges[:K])),
+            "penalised": rest + float(sum(hinges[K:])) + 0.5 * mu * float(distance),
+            "distance": float(np.sqrt(distance)),
+            "train_error": float(wrong) / self.rows,
+            "valid_error": float(wrong_valid / valid) if valid else None,
+        }, float(np.sqrt(size))
+
+    def restore(self, model: Model) -> None:
+        assert isinstance(model.mapping, BasisMap)
+        self.model, self.mapping, self.V, self.b = model, model.mapping, model.V, model.b
+        self.regression.go(model.mapping)
+
+    def _begin(self, mu: float) -> Info:
+        self.V, self.b = np.zeros_like(self.V), np.zeros_like(self.b)
+        self.team.call("start", self.points)
+        return self._timed(
+            {"f": lambda: self._f_step(mu, None), "g": self._g_step}, {"kkt": None, "seconds_z": 0.0}
+        )  # fmt: skip
+
+    def _iterate(self, mu: float) -> Info:
+        near = self.mapping
+        steps = {"z": lambda: self._z_step(mu), "g": self._g_step, "f": lambda: self._f_step(mu, near)}
+        return self._timed(steps, {})
+
+    def _timed(self, steps: dict[str, Callable[[], Info]], info: Info) -> Info:
+        traffic = self.team.traffic = Traffic(busy=[0.0] * len(self.team))
+        for name, step in steps.items():
+            clock = time.perf_counter()
+            info |= step() | {f"seconds_{name}": time.perf_counter() - clock}
+        self._look()
+        self.model = Model(self.mapping, self.V, self.b)
+        return info | {
+            "calls": traffic.calls,
+            "bytes_down": traffic.down,
+            "bytes_up": traffic.up,
+            "seconds_slowest": max(traffic.busy),
+            "seconds_fastest": min(traffic.busy),
+        }
+
+    def _look(self) -> None:
+        found = self.team.sum("measure", self.V, self.b)
+        self._sums = _Sums(found, self.team.sum("validate", self.mapping.W, self.V, self.b))
+
+    def _z_step(self, mu: float) -> Info:
+        return {"kkt": max(self.team.call("z_step", self.V, self.b, mu))}
+
+    def _f_step(self, mu: float, near: BasisMap | None) -> Info:
+        self.mapping = self.regression.fit(mu, near)
+        return {}
+
+    def _g_step(self) -> Info:
+        """Train the machines, some problems at a time; of the old and the new one the better is kept."""
+        L = self.V.shape[1]
+        V, b, gaps = self.V.copy(), self.b.copy(), []
+        for group in self.groups:
+            old = {k: _joined(self.V[k], self.b[k]) for k in group}
+            new = self._solved(group, old)
+            for k, (lost, level, moment) in self.team.sum("svm_close", old, new).items():
+                before, after = (0.5 * v[:L] @ v[:L] + h for v, h in zip((old[k], new[k]), lost, strict=True))
+                gaps.append(float(relative_gap(np.array([after]), level, moment)[0]))
+                if after <= before:
+                    V[k], b[k] = new[k][:L], new[k][L]
+        self.V, self.b = V, b
+        warn_of_gap(max(gaps))
+        return {"gap": max(gaps)}
+
+    def _solved(self, group: list[int], near: dict[int, Array]) -> dict[int, Array]:
+        """Solve these problems side by side: every pass over the rows is one call for all that still go on."""
+        facts = self.team.sum("svm_open", group)
+        solving = {k: newton(facts[k], self.V.shape[1], near[k]) for k in group}
+        answers: dict[int, Array] = {}
+        wanted: dict[int, Pass] = {}
+        found: dict[int, Any] = dict.fromkeys(group)
+        while found:
+            wanted = {}
+            for k, sums in found.items():
+                try:
+                    wanted[k] = solving[k].send(sums)
+                except StopIteration as end:
+                    answers[k] = end.value
+            found = self.team.sum("svm_pass", wanted) if wanted else {}
+        return answers
+
+
+def _joined(v: Array, b: float) -> Array:
+    """Return weights (L,) and bias as the solver's (P,)."""
+    out = np.zeros(-(-(len(v) + 1) // 4) * 4)
+    out[: len(v)], out[len(v)] = v, b
+    return out
