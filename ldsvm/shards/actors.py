@@ -95,13 +95,12 @@ class Actors(Team):
         beside = len(self)
         share = None if memory_bytes is None else memory_bytes // beside
         self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.held, strict=True)]
-        self.lost = 0  # workers that were replaced
         self._hosts = [self._host(i) for i in range(len(self))]
         if absent := self._absent(range(len(self))):
             self.close()
             raise ClusterFailed(
-                f"Ray has no room for {len(absent)} of {len(self)} workers with {threads} threads each; allowed: as many "
-                "as its machines have processors for."
+                f"Ray has no room for {len(absent)} of {len(self)} workers with {threads} threads each; allowed: as "
+                "many as its machines have processors for."
             )
 
     def close(self) -> None:
@@ -120,7 +119,7 @@ class Actors(Team):
         import ray
         from ray.exceptions import RayError
 
-        messages = self._messages(calls)
+        messages, sizes = self._messages(calls)
         waiting = [host.call.remote(message) for host, message in zip(self._hosts, messages, strict=True)]
         answers: list[Any] = []
         lost = []
@@ -133,8 +132,7 @@ class Actors(Team):
                     raise
                 lost.append(i)
                 continue
-            self.traffic.up += len(found)
-            self.traffic.busy[i] += seconds
+            self.traffic.note(calls[i][0], i, seconds, sizes[i], len(found))
             answers.append(pickle.loads(found))
         for answer in answers:
             if isinstance(answer, BlockError):
@@ -144,20 +142,17 @@ class Actors(Team):
             raise WorkerLost(f"{len(lost)} of {len(self)} workers ended, again and again.")
         return answers
 
-    def _messages(self, calls: Sequence[Call]) -> list[Any]:
-        """Pickle each different call once; Ray keeps what goes to several in one place on each machine."""
+    def _messages(self, calls: Sequence[Call]) -> tuple[list[Any], list[int]]:
+        """Pickle each different call once, and count its bytes; Ray keeps a large one once on each machine."""
         import ray
 
-        found: dict[int, Any] = {}
-        sent = []
+        found: dict[int, tuple[Any, int]] = {}
         for call in calls:
-            key = id(call[1])
-            if key not in found:
+            if id(call[1]) not in found:
                 message = pickle.dumps(call, protocol=5)
-                found[key] = len(message), ray.put(message) if len(message) > LARGE else message
-            self.traffic.down += found[key][0]
-            sent.append(found[key][1])
-        return sent
+                found[id(call[1])] = ray.put(message) if len(message) > LARGE else message, len(message)
+        sent, sizes = zip(*(found[id(call[1])] for call in calls), strict=True)
+        return list(sent), list(sizes)
 
     def _replace(self, lost: list[int]) -> None:
         """Start new workers for these shards, and tell them what the old ones were told."""

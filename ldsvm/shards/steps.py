@@ -84,19 +84,17 @@ class ShardSteps(Steps):
         return self._timed(steps, {})
 
     def _timed(self, steps: dict[str, Callable[[], Info]], info: Info) -> Info:
-        traffic = self.team.traffic = Traffic(busy=[0.0] * len(self.team))
+        traffic = self.team.traffic = Traffic(len(self.team))
         for name, step in steps.items():
             clock = time.perf_counter()
             info |= step() | {f"seconds_{name}": time.perf_counter() - clock}
         self._look()
         self.model = Model(self.mapping, self.V, self.b)
+        seconds, down, up = traffic.total.T
         return info | {
-            "calls": traffic.calls,
-            "bytes_down": traffic.down,
-            "bytes_up": traffic.up,
-            "seconds_slowest": max(traffic.busy),
-            "seconds_fastest": min(traffic.busy),
-        }
+            "calls": traffic.calls.total(), "bytes_down": int(down.sum()), "bytes_up": int(up.sum()),
+            "seconds_slowest": float(seconds.max()), "seconds_fastest": float(seconds.min()), "lost": self.team.lost,
+        }  # fmt: skip
 
     def _look(self) -> None:
         found = self.team.sum("measure", self.V, self.b)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ldsvm import threads
 from ldsvm.shards.shard import Shard
 from ldsvm.shards.source import RowBlocks
+from ldsvm.typing import Array
 
 T = TypeVar("T")
 REPAIRED = 5  # times in a row that a piece of work is done again because workers were lost
@@ -27,12 +31,24 @@ class WorkerLost(RuntimeError):
 
 @dataclass
 class Traffic:
-    """What has moved: calls, bytes to and from all workers together, and the seconds each worker has worked."""
+    """What has moved and how long the shards have worked since this began, by method of `Shard`.
 
-    calls: int = 0
-    down: int = 0
-    up: int = 0
-    busy: list[float] = field(default_factory=list)
+    calls: of all shards together. moved: for every shard seconds of work, bytes to it and bytes from it, (shards, 3).
+    """
+
+    shards: int
+    calls: Counter[str] = field(default_factory=Counter)
+    moved: dict[str, Array] = field(default_factory=dict)
+
+    def note(self, method: str, shard: int, seconds: float, down: int = 0, up: int = 0) -> None:
+        """Add one call of one shard."""
+        self.moved.setdefault(method, np.zeros((self.shards, 3)))[shard] += seconds, down, up
+
+    @property
+    def total(self) -> Array:
+        """Of all methods (shards, 3)."""
+        found: Array = sum(self.moved.values(), start=np.zeros((self.shards, 3)))
+        return found
 
 
 def repaired(work: Callable[[], T], back: Callable[[], object] = lambda: None) -> T:
@@ -70,7 +86,8 @@ class Team(ABC):
             some = valid.divided(len(self.parts))
             held[: len(some)] = some
         self.held = held
-        self.traffic = Traffic(busy=[0.0] * len(self.parts))
+        self.traffic = Traffic(len(self.parts))
+        self.lost = 0  # workers that had to be replaced
         self.told: dict[str, list[Call]] = {}  # by method: what a new worker must be told too
 
     def __len__(self) -> int:
@@ -91,7 +108,7 @@ class Team(ABC):
 
     def each(self, method: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The same with arguments of its own for every shard."""
-        self.traffic.calls += 1
+        self.traffic.calls[method] += 1
         return self._each([(method, some) for some in args])
 
     def sum(self, method: str, *args: Any) -> Any:
@@ -145,7 +162,7 @@ class Local(Team):
     def _one(self, i: int, call: Call) -> Any:
         clock = time.perf_counter()
         answer = getattr(self.shards[i], call[0])(*call[1])
-        self.traffic.busy[i] += time.perf_counter() - clock
+        self.traffic.note(call[0], i, time.perf_counter() - clock)
         return answer
 
 
