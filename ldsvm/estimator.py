@@ -278,13 +278,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self
         """
         self._validate_params()
-        if self.n_basis == "auto":
+        by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
+        if self.n_basis == "auto" and not by_blocks:
             from ldsvm.sizes import automatic
 
             chosen = automatic(self, X, y, sample_weight, eval_set=eval_set, callback=callback)
             self.__dict__ = {**vars(chosen), **self.get_params(deep=False)}
             return self
-        by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
         learned = ("n_features_in_", "feature_names_in_")
         seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
         try:

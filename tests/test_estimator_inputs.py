@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from ldsvm import LDSVMClassifier, fit_path
+from ldsvm.shards import Serial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -186,3 +187,11 @@ def test_weights_need_a_regressor_that_takes_them() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small(map=Ridge(), time_limit=0.05).fit(X, Y, sample_weight=np.arange(60.0))
+
+
+@pytest.mark.parametrize(
+    "how", [{"executor": Serial()}, {"checkpoint": "never written"}], ids=lambda how: next(iter(how))
+)
+def test_blocks_of_rows_do_not_choose_their_number_of_basis_functions(how: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^n_basis='auto' needs all rows in one array; allowed .*: a whole number\.$"):
+        small(n_basis="auto").fit(X, Y, eval_set=(X, Y), **how)
