@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ldsvm.shards.connection import ClusterFailed, Connection, interrupted
 from ldsvm.shards.shard import Shard
 from ldsvm.shards.source import Block, BlockError, RowBlocks, from_table
-from ldsvm.shards.teams import Call, Team, WorkerLost
+from ldsvm.shards.teams import Call, Report, Team, WorkerLost, silent
 
 LARGE = 100_000  # bytes of a message from which on it is put into Ray's store
 SECONDS = 60.0  # that a new worker may take to be there; Ray waits for ever for room that nobody gives
@@ -199,14 +199,15 @@ class OnRay:
 
     workers: processes. address: "host:port" of the head of a running Ray, or "auto" for one on this machine; None
     starts one here, or uses that of this process. threads: of each worker. memory: bytes of inputs and features that
-    all workers together may keep between passes; None for half of what is free on their machines. Raises
-    ClusterFailed, one sentence, when Ray does not start.
+    all workers together may keep between passes; None for half of what is free on their machines. report: called with
+    words on what is done before the first iteration. Raises ClusterFailed, one sentence, when Ray does not start.
     """
 
     workers: int = 2
     address: str | None = None
     threads: int = 1
     memory: int | None = None
+    report: Report = field(default=silent, repr=False)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work. n_jobs has no say in it: `threads` has."""
@@ -216,6 +217,7 @@ class OnRay:
             raise ClusterFailed(f"Ray is not installed ({error}); allowed: pip install 'ldsvm[pipeline]'.") from error
         connection = None
         if not ray.is_initialized():
+            self.report("starting Ray" if self.address is None else f"joining Ray at {self.address}")
             connection = Connection(self.address, self.workers * self.threads, self.threads)
             connection.open()
         try:

@@ -36,12 +36,13 @@ def fit(
     checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[Solution, Any, Scheme]:  # fmt: skip
     """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
-    family = _family(model)
+    family = check(model)
     valid = None if eval_set is None else blocks(eval_set, "eval_set")
     executor = Serial() if executor is None else executor
     if not hasattr(executor, "team"):
         raise ValueError(f"executor={executor!r} is none; allowed: Serial(), Threads() or OnRay() of ldsvm.shards.")
     with executor.team(rows, valid, model.n_jobs) as team:
+        team.report = executor.report
         facts = repaired(lambda: look(team))
         scheme = Scheme(len(facts.classes), model.multi_class)
         weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
@@ -72,8 +73,8 @@ def blocks(data: Any, name: str) -> RowBlocks:
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 
-def _family(model: LDSVMClassifier) -> RBF | AdaptiveRBF | Linear:
-    """The map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
+def check(model: LDSVMClassifier) -> RBF | AdaptiveRBF | Linear:
+    """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
     family = model._family()
     if not isinstance(family, RBF | AdaptiveRBF | Linear):
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))

@@ -41,6 +41,8 @@ class Facts:
 
 def look(team: Team) -> Facts:
     """Let every shard read its blocks. Raises ValueError for blocks that do not go together."""
+    count = sum(len(part.blocks) for part in team.parts)
+    team.report(f"reading the rows, blocks: {count:,}")
     found = team.tell("look")
     widths = {width for _, _, width, _ in found}
     if len(widths) > 1:
@@ -95,7 +97,9 @@ def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:
     M = len(start)
     stride = max(1, N // (PER_CENTRE * M))
     centers = start.astype(np.float64)
-    for _ in range(int(np.clip(N // stride // M, *KMEANS_STEPS))):
+    most = int(np.clip(N // stride // M, *KMEANS_STEPS))
+    for step in range(most):
+        team.report(f"k-means, step {step + 1} of at most {most}")
         sums, counts = team.sum("nearest", centers, stride)
         moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], centers)
         shift = float(np.square(moved - centers).sum())

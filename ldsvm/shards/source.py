@@ -51,10 +51,10 @@ class ArrayBlock(Block):
 
 @dataclass(frozen=True)
 class MappedBlock(Block):
-    """Rows ``part`` of two .npy files, X (N, D) and y (N,)."""
+    """Rows ``part`` of a .npy file X (N, D). y: those of a second file (N,), or the labels of just these rows (n,)."""
 
     X: str
-    y: str
+    y: str | Array
     part: slice
 
     @property
@@ -67,10 +67,11 @@ class MappedBlock(Block):
 
     def read(self) -> tuple[Any, Any]:
         try:
-            X, y = (np.load(file, mmap_mode="r", allow_pickle=False) for file in (self.X, self.y))
+            X = np.load(self.X, mmap_mode="r", allow_pickle=False)[self.part]
+            y = np.array(np.load(self.y, mmap_mode="r")[self.part]) if isinstance(self.y, str) else self.y
         except (OSError, ValueError) as error:
             raise BlockError(f"{self.name}: cannot be read ({error}).") from error
-        return X[self.part], np.array(y[self.part])
+        return X, y
 
 
 @dataclass(frozen=True)
@@ -179,16 +180,24 @@ class RowBlocks:
         return cls(_some(tuple(blocks), str(where)), None if len(found) == 1 else found)
 
     @classmethod
-    def mapped(cls, X: str | os.PathLike[str], y: str | os.PathLike[str], rows: int = ROWS) -> RowBlocks:
-        """Take two .npy files, inputs (N, D) and labels (N,), of which each process maps what it needs."""
+    def mapped(
+        cls, X: str | os.PathLike[str], y: str | os.PathLike[str] | Array, rows: int = ROWS
+    ) -> RowBlocks:  # fmt: skip
+        """Take inputs (N, D) in a .npy file, of which each process maps what it needs.
+
+        y: labels (N,) in another file, or as an array, of which each block carries its own. rows: of a block.
+        """
+        what = "y" if isinstance(y, np.ndarray) else str(y)
         try:
-            n, labels = (len(np.load(file, mmap_mode="r", allow_pickle=False)) for file in (X, y))
+            n = len(np.load(X, mmap_mode="r", allow_pickle=False))
+            labels = len(y if isinstance(y, np.ndarray) else np.load(y, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError, TypeError) as error:
-            raise BlockError(f"{X} and {y}: cannot be read as arrays ({error}).") from error
+            raise BlockError(f"{X} and {what}: cannot be read as arrays ({error}).") from error
         if n != labels or not n:
-            raise BlockError(f"{X} has {n:,} rows and {y} has {labels:,} labels; wanted as many, and one at least.")
-        edges = [*range(0, n, rows), n]
-        return cls(tuple(MappedBlock(os.path.abspath(X), os.path.abspath(y), slice(a, b)) for a, b in pairwise(edges)))
+            raise BlockError(f"{X} has {n:,} rows and {what} has {labels:,} labels; wanted as many, and one at least.")
+        parts = [slice(*ends) for ends in pairwise([*range(0, n, rows), n])]
+        carried = [y[part] if isinstance(y, np.ndarray) else os.path.abspath(y) for part in parts]
+        return cls(tuple(MappedBlock(os.path.abspath(X), *each) for each in zip(carried, parts, strict=True)))
 
     @classmethod
     def ray(cls, source: Any, label: str | None = None, columns: Sequence[str] | None = None) -> RowBlocks:

@@ -93,7 +93,8 @@ class ShardSteps(Steps):
         seconds, down, up = traffic.total.T
         return info | {
             "calls": traffic.calls.total(), "bytes_down": int(down.sum()), "bytes_up": int(up.sum()),
-            "seconds_slowest": float(seconds.max()), "seconds_fastest": float(seconds.min()), "lost": self.team.lost,
+            "seconds_slowest": float(seconds.max()), "seconds_mean": float(seconds.mean()),
+            "seconds_fastest": float(seconds.min()), "lost": self.team.lost,
         }  # fmt: skip
 
     def _look(self) -> None:

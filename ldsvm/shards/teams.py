@@ -23,6 +23,7 @@ T = TypeVar("T")
 REPAIRED = 5  # times in a row that a piece of work is done again because workers were lost
 
 Call = tuple[str, tuple[Any, ...]]  # of a method of `Shard`, with its arguments
+Report = Callable[[str], object]  # gets words on what is done before the first iteration
 
 
 class WorkerLost(RuntimeError):
@@ -49,6 +50,10 @@ class Traffic:
         """Of all methods (shards, 3)."""
         found: Array = sum(self.moved.values(), start=np.zeros((self.shards, 3)))
         return found
+
+
+def silent(_: str) -> None:
+    """Report nothing."""
 
 
 def repaired(work: Callable[[], T], back: Callable[[], object] = lambda: None) -> T:
@@ -88,6 +93,7 @@ class Team(ABC):
         self.held = held
         self.traffic = Traffic(len(self.parts))
         self.lost = 0  # workers that had to be replaced
+        self.report: Report = silent
         self.told: dict[str, list[Call]] = {}  # by method: what a new worker must be told too
 
     def __len__(self) -> int:
@@ -190,10 +196,11 @@ class Serial:
     """An executor in this process: one block at a time.
 
     memory: bytes of inputs and features that may be kept between passes; None for half of what is free. What does not
-    fit is read and computed anew in every pass.
+    fit is read and computed anew in every pass. report: called with words on what is done before the first iteration.
     """
 
     memory: int | None = None
+    report: Report = field(default=silent, repr=False)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""
@@ -202,10 +209,14 @@ class Serial:
 
 @dataclass(frozen=True)
 class Threads:
-    """An executor in this process: as many shards as workers, each in a thread. memory: as in `Serial`, of all."""
+    """An executor in this process: as many shards as workers, each in a thread.
+
+    memory: as in `Serial`, of all. report: as in `Serial`.
+    """
 
     workers: int | None = None
     memory: int | None = None
+    report: Report = field(default=silent, repr=False)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""
