@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldsvm.shards.connection import ClusterFailed, Connection, interrupted
-from ldsvm.shards.shard import Shard
 from ldsvm.shards.source import Block, BlockError, RowBlocks, from_table
 from ldsvm.shards.teams import Call, Report, Team, WorkerLost, silent
 
@@ -62,6 +61,8 @@ class _Host:
 
     def __init__(self, parts: tuple[Any, ...], n_threads: int) -> None:
         from threadpoolctl import threadpool_limits
+
+        from ldsvm.shards.shard import Shard  # which loads numba
 
         self._limits = threadpool_limits(n_threads)  # for good
         self._shard = Shard(*parts)

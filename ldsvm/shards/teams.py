@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ldsvm import threads
-from ldsvm.shards.shard import Shard
 from ldsvm.shards.source import RowBlocks
 from ldsvm.typing import Array
 
@@ -145,6 +144,8 @@ class Local(Team):
     def __init__(
         self, train: RowBlocks, valid: RowBlocks | None, workers: int, memory_bytes: int | None, n_threads: int
     ) -> None:
+        from ldsvm.shards.shard import Shard  # which loads numba
+
         super().__init__(train, valid, workers)
         beside, own = len(self), max(1, n_threads // len(self))
         share = None if memory_bytes is None else memory_bytes // beside
