@@ -55,7 +55,8 @@ def fit(
         L = K - 1 if model.n_components == "auto" else int(model.n_components)
         points = class_points(model.init, K, L, random_state)
         steps = ShardSteps(team, regression, points, scheme.n_machines, max(facts.sizes), facts.N)
-        solution = run(steps, options, callback, kept)
+        with threads.alone():  # as `solve` does: the steps bring their own
+            solution = run(steps, options, callback, kept)
     if kept is not None:
         kept.done()
     model.n_features_in_ = facts.D

@@ -1,4 +1,4 @@
-"""Inputs in a file with labels in memory, and the words that a fit has before its first iteration."""
+"""Blocks of rows beside the rest: labels in memory, words before the first iteration, threads of BLAS."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ldsvm import LDSVMClassifier, RowBlocks
 from ldsvm.shards import BlockError, Serial, Threads
@@ -45,3 +46,14 @@ def test_what_is_done_before_the_first_iteration_is_told(stored: tuple[Path, Any
     model.fit(rows, executor=kind(report=told.append), callback=lambda info: told.append("iteration") or True)
     assert told[0] == "reading the rows, blocks: 3"
     assert told[1].startswith("k-means, step 1 of at most ") and told[-1] == "iteration"
+
+
+def test_blas_keeps_to_one_thread_beside_those_of_the_steps(stored: tuple[Path, Any]) -> None:
+    def held(_: Any) -> bool:
+        seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return True
+
+    seen: list[int] = []
+    with threadpool_limits(2):
+        LDSVMClassifier(n_basis=20, n_jobs=2, random_state=0).fit(RowBlocks.mapped(*stored, 150), callback=held)
+    assert set(seen) == {1}
