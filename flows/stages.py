@@ -137,7 +137,10 @@ class _Telling:
         self._news(self._standing, (self._i + len(done) / (total + 1)) / self._n)  # the fit that is judged is one more
 
     def step(self, row: dict[str, Any]) -> None:
-        """Tell how far one training is."""
+        """Tell how far one training is: what it does before it iterates, or the last iteration."""
+        if "doing" in row:
+            self._news(f"{self._standing}; {row['doing']}")
+            return
         point = f"C={row['C']:g} " if "C" in row else ""
         self._news(f"{self._standing}; {point}iteration {row['iteration']}, validation {percent(row['valid_error'])}")
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_v
 from ldsvm.baselines import lookup, shared
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
+from ldsvm.experiment.executors import ExecutorConfig
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.spaces import Range, Scalar, StrategyConfig, Values
 
@@ -223,7 +224,7 @@ class MethodConfig(Frozen):
     labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
     answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
     search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
-    strategy: None fits every point of the grid.
+    strategy: None fits every point of the grid. executor: who fits it over blocks of rows, None for all rows in memory.
     """
 
     estimator: str
@@ -231,6 +232,7 @@ class MethodConfig(Frozen):
     search: dict[str, Values] | Literal["default"] = {}
     strategy: StrategyConfig | None = None
     labels: Literal["original"] | None = None
+    executor: ExecutorConfig | None = None
 
     @field_validator("estimator")
     @classmethod
@@ -240,6 +242,12 @@ class MethodConfig(Frozen):
         except KeyError as error:
             raise ValueError(error.args[0]) from None
         return value
+
+    @model_validator(mode="after")
+    def _fits_by_blocks(self) -> MethodConfig:
+        if self.executor is not None and self.estimator != "ldsvm":
+            raise ValueError("allowed: an executor only for the estimator ldsvm")
+        return self
 
     @model_validator(mode="after")
     def _ranges_are_drawn_from(self) -> MethodConfig:
@@ -254,6 +262,11 @@ class MethodConfig(Frozen):
         if self.search != "default":
             return dict(self.search)
         return {k: list(v) for k, v in lookup(self.estimator).space.items() if k not in self.params}
+
+    @property
+    def on_ray(self) -> bool:
+        """Whether the rows are in other processes, so that this one's memory says nothing of a fit."""
+        return self.executor is not None and self.executor.kind == "ray"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -322,6 +335,11 @@ class Config(Frozen):
     def journal(self) -> Path | None:
         """File of the finished trials of all searches of experiments of this name; None when none are to be kept."""
         return self.paths.runs / "journal" / f"{self.name}.jsonl" if self.search.resume else None
+
+    @property
+    def checkpoints(self) -> Path | None:
+        """Folder where fits over blocks of rows keep how far they are; None when nothing is to be gone on with."""
+        return self.results if self.search.resume and not self.refresh else None
 
     @property
     def results(self) -> Path:

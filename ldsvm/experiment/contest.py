@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -80,12 +82,11 @@ class Match:
         return judged
 
     def train_alone(self, job: Job) -> float | None:
-        """Return the seconds of the same fit on one thread, None when they are too many."""
-        alone = replace(job, n_jobs=1)
+        """Return the seconds of a job whose fit is on one thread, None when they are too many."""
         try:
             seconds: float = self.runner.call(
-                fit_on_one_thread, alone, self.prepared, self.labels,
-                limit_s=self.limits.fit_s, memory=self._memory(alone),
+                fit_on_one_thread, job, self.prepared, self.labels,
+                limit_s=self.limits.fit_s, memory=self._memory(job),
             )  # fmt: skip
             return seconds
         except Stopped:
@@ -104,6 +105,8 @@ def compete(
 ) -> tuple[Result, Judged | None]:
     """Return what the method `name` achieves on one split, and what the judge saw (None when it failed).
 
+    A Ray that its fits are to run on, and that is nowhere yet, is started here meanwhile.
+
     executor: runs the trials in several processes, see `parallel.Cluster.map`; without it they run one after the other
     in the runner's.
 
@@ -111,12 +114,32 @@ def compete(
     set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
     `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
     """
-    method, seed, started = config.methods[name], prepared.seed, time.time()
+    method, number = config.methods[name], prepared.seed - config.seed
     match = Match(prepared, problem.labels, config.limits, runner)
+    result = Result(problem.name, name, method.estimator, [], number, prepared.digest, time.time())
+    try:
+        with _joined(method) as there:
+            return _compete(config, match, there, result, on_trials, on_step, executor)
+    except ClusterFailed as error:
+        if not method.on_ray:  # then it is the search that has none
+            raise
+        return replace(result, failure=str(error)), None
+
+
+def _compete(
+    config: Config,
+    match: Match,
+    method: MethodConfig,
+    result: Result,
+    on_trials: OnTrials,
+    on_step: OnStep,
+    executor: Executor | None,
+) -> tuple[Result, Judged | None]:
+    """Fill an empty result."""
+    seed, started = match.prepared.seed, result.started
     trials = _search(config, match, method, on_trials, on_step, executor)
     # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
-    seconds, number = sum(trial.seconds for trial in trials), seed - config.seed
-    result = Result(problem.name, name, method.estimator, trials, number, prepared.digest, started, search_s=seconds)
+    result = replace(result, trials=trials, search_s=sum(trial.seconds for trial in trials))
     try:
         point = best(trials).params
         job = Job(method, (point,), (0,), seed, config.n_jobs)
@@ -126,7 +149,7 @@ def compete(
     done = replace(
         result,
         params={**method.params, **point},
-        train_alone_s=match.train_alone(job) if config.n_jobs > 1 else judged.train_s,
+        train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
         **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
     )
     return replace(done, seconds=time.time() - started), judged
@@ -145,6 +168,7 @@ def _search(
         journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
         place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
         rows=match.prepared.sizes["train"],
+        checkpoints=config.checkpoints,
     )
     if executor is not None:
         try:
@@ -198,7 +222,7 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell:
 
 
 def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
-    """Return the seconds of the fit of a job's single point, whose n_jobs is 1; for the runner's process."""
+    """Return the seconds of the fit of a job's single point, which is on one thread; for the runner's process."""
     return fit_point(job, job.points[0], training_data(prepared, labels, job.method.labels)).seconds
 
 
@@ -224,3 +248,13 @@ def _latent(model: Any, method: Method, data: Data) -> Any:
     if reduce is None or reduce.transform(data.X[:1]).shape[1] > 2:
         return None
     return reduce.transform(data.X)
+
+
+@contextmanager
+def _joined(method: MethodConfig) -> Iterator[MethodConfig]:
+    """Let a method's fits find a Ray, see `ExecutorConfig.joined`."""
+    if method.executor is None:
+        yield method
+        return
+    with method.executor.joined() as executor:
+        yield method.model_copy(update={"executor": executor})

@@ -169,16 +169,38 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
         for key in keys:
             if key not in known:
                 raise ConfigError(unknown(f"{where}.{section}.{key}", key, known))
+    _check_executor(method, where, config)
     for key in method.search if method.search != "default" else ():
         if key in method.params:
             raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
     for point in [{}, *_extremes(method), *_check_strategy(method, where, config)]:
         try:
-            for part in _parts(method.make(point, seed=config.seed, n_jobs=config.n_jobs)):
+            model = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
+            for part in _parts(model):
                 if hasattr(part, "_parameter_constraints"):
                     part._validate_params()  # scikit-learn's own check, the one that `fit` runs first
+            if method.executor is not None:
+                from ldsvm.shards.fitting import check  # which loads numba
+
+                check(model)
         except ValueError as error:
             raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_executor(method: MethodConfig, where: str, config: Config) -> None:
+    """Refuse what goes with fits over blocks of rows as little as the search does."""
+    if method.executor is None:
+        return
+    if method.on_ray and (config.search.workers > 1 or config.search.ray_address is not None):
+        raise ConfigError(
+            f'{where}.executor.kind has value "ray" while the trials run on Ray themselves; allowed: search.workers 1 '
+            "and no search.ray_address, or the kinds serial and threads."
+        )
+    if method.strategy is not None and method.strategy.resource == ROWS:
+        raise ConfigError(
+            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows are not cut to; allowed: another '
+            "resource, such as max_iter, or no executor."
+        )
 
 
 def _extremes(method: MethodConfig) -> list[dict[str, Any]]:

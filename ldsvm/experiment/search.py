@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ldsvm.baselines import lookup
@@ -41,7 +42,7 @@ def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving
 
 def jobs(method: MethodConfig, asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
     """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
-    shared = lookup(method.estimator).iterative
+    shared = lookup(method.estimator).iterative and method.executor is None
     groups: dict[Any, list[tuple[int, Point]]] = {}
     for order, point, _ in asked:
         key = tuple((k, v) for k, v in point.items() if k != "C") if shared and "C" in point else order
@@ -64,6 +65,7 @@ def run_search(
     journal: Journal | None = None,
     place: str = "",
     rows: int | None = None,
+    checkpoints: Path | None = None,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
@@ -72,19 +74,28 @@ def run_search(
     job and yields the results in any order will do; it gets one rung at a time. on_trials: called with the trials so
     far and how many are planned, first for those of the journal, then after each job. journal: gives the trials of an
     earlier search and gets every new one as soon as its job is done; place: names the data and their labelling in it.
-    rows: of the training set; a rung with as many is the last one.
+    rows: of the training set; a rung with as many is the last one. checkpoints: folder for those of fits over blocks of
+    rows.
     """
     journal = Journal(None) if journal is None else journal
     halving = plan(method, seed=seed, rows=rows)
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
-        for trials in _finished(jobs(method, asked, seed=seed, n_jobs=n_jobs), run, executor, journal, place):
+        work = [_kept(job, place, checkpoints) for job in jobs(method, asked, seed=seed, n_jobs=n_jobs)]
+        for trials in _finished(work, run, executor, journal, place):
             rung += trials
             on_trials([*done, *rung], halving.total)
         done += sorted(rung, key=lambda trial: trial.order)
         halving.tell(rung)
     return done
+
+
+def _kept(job: Job, place: str, folder: Path | None) -> Job:
+    """Give a fit over blocks of rows a checkpoint whose name nothing but the same fit has."""
+    if folder is None or job.method.executor is None:
+        return job
+    return replace(job, checkpoint=folder / f"checkpoint-{key(job, job.orders[0], place)[:16]}.npz")
 
 
 def _finished(

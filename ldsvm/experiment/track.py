@@ -52,6 +52,8 @@ def track_method(
         _track_outcome(run, outcome, problem.name if len(config.problems) > 1 else None, again)
         if learnt := config.methods[outcome.method].labels:
             run.log({"labels": learnt}, {})
+        if (executor := config.methods[outcome.method].executor) is not None:
+            run.log(executor.facts(splits[0].sizes["train"]), _workers(outcome.first.history))
         if all(earlier):
             run.tag("ldsvm.found_again", str(earlier[0]))
             run.describe(
@@ -64,6 +66,29 @@ def track_method(
         _mark(place).parent.mkdir(exist_ok=True)
         _mark(place).write_text(f"{known or run.id} {result.started}", encoding="utf-8")
     return run
+
+
+def _workers(history: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    """Return what the workers of a fit over blocks of rows moved, and how long the slowest kept the others waiting.
+
+    straggler_ratio: its seconds of work over the mean of all, 1 where they are equal.
+
+    Examples
+    --------
+    >>> _workers([{"bytes_down": 30, "bytes_up": 70, "seconds_slowest": 3.0, "seconds_mean": 2.0, "lost": 1}])
+    {'straggler_ratio': 1.5, 'bytes_per_iteration': 100.0, 'workers_replaced': 1}
+    """
+    if not history:
+        return {}
+    moved, slowest, mean = (
+        sum(row[key] for row in history for key in keys)
+        for keys in (("bytes_down", "bytes_up"), ("seconds_slowest",), ("seconds_mean",))
+    )
+    return {
+        "straggler_ratio": slowest / mean if mean else None,
+        "bytes_per_iteration": moved / len(history),
+        "workers_replaced": history[-1]["lost"],
+    }
 
 
 def _mark(place: Path) -> Path:

@@ -27,9 +27,16 @@ from ldsvm.experiment.store import store_uri as store_uri
 from ldsvm.experiment.storing import dumps, trusted
 
 FAILURE = "ldsvm.failure"
-STEP_METRICS = (
+ITERATION = (
     "nested", "penalised", "distance", "mu", "train_error", "valid_error", "seconds_z", "seconds_g", "seconds_f",
 )  # fmt: skip
+# What is known of an iteration, and its metric: those of a fit over blocks of rows have a section of the page to
+# themselves, so that the charts of all fits are the same.
+STEP_METRICS = {key: f"iteration/{key}" for key in ITERATION} | {
+    "calls": "workers/calls", "bytes_down": "workers/bytes_to_them", "bytes_up": "workers/bytes_from_them",
+    "seconds_slowest": "workers/seconds_slowest", "seconds_mean": "workers/seconds_mean",
+    "seconds_fastest": "workers/seconds_fastest", "lost": "workers/replaced_so_far",
+}  # fmt: skip
 BATCH = 1000  # MLflow refuses more metrics at once
 
 Params = Mapping[str, Any]
@@ -54,8 +61,8 @@ class Run:
         at = _milliseconds(time.time() if when is None else when)
         points = [Metric(key, value, at, 0) for key, value in _known(metrics)]
         for row in reversed(history):  # MLflow looks for the last step: it is quicker when that comes first
-            known = _known({key: row.get(key) for key in STEP_METRICS})
-            points += [Metric(f"iteration/{key}", value, at, int(row["iteration"])) for key, value in known]
+            known = _known({name: row.get(key) for key, name in STEP_METRICS.items()})
+            points += [Metric(name, value, at, int(row["iteration"])) for name, value in known]
         wanted = [Param(key, str(value)) for key, value in params.items()]
         self.client.log_batch(self.id, metrics=points[:BATCH], params=wanted)
         for start in range(BATCH, len(points), BATCH):

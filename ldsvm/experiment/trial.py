@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ldsvm.experiment.config import MethodConfig
 Arrays = NDArray[Any]
 OnStep = Callable[[dict[str, Any]], None]
 ROWS = "n_samples"  # the resource that is no parameter of an estimator
+RESUMED = "It went on from where an earlier run was killed, and its seconds are those since then."
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Job:
     """What one worker computes: one point of the grid, or several that differ only in C and share their work.
 
     points: parameter values by name; orders: their places in the grid. resource: how much each fit gets of what the
-    method's strategy names; None: everything.
+    method's strategy names; None: everything. checkpoint: a file from which a fit over blocks of rows goes on and which
+    it removes when it ends well, None for none.
     """
 
     method: MethodConfig
@@ -74,6 +77,14 @@ class Job:
     seed: int
     n_jobs: int
     resource: int | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def alone(self) -> Job:
+        """The same on one thread of this process."""
+        executor = self.method.executor
+        method = self.method.model_copy(update={"executor": executor and executor.serial})
+        return replace(self, method=method, n_jobs=1)
 
     @property
     def limits(self) -> dict[str, int]:
@@ -157,14 +168,33 @@ def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | Non
     """Fit one point on the training set; the validation set is passed only to methods that stop by it."""
     _check_memory(job, point, data)
     estimator = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs)
-    iterative = lookup(job.method.estimator).iterative
-    extra = {"eval_set": data.eval_set, "callback": on_step} if iterative else {}
+    rows, extra = _arguments(job, data, on_step)
+    begun = job.checkpoint is not None and job.checkpoint.exists()
     peak, start = memory_limit.watch(), time.perf_counter()
     # Not every library knows n_jobs, and threads that wait for a processor cost more than they bring.
     with threadpool_limits(job.n_jobs), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(data.X, data.y, **extra)
-    return Fit(estimator, time.perf_counter() - start, notes(caught), peak())
+        estimator.fit(*rows, **extra)
+    seconds, remarks = time.perf_counter() - start, [*([RESUMED] if begun else []), *notes(caught)]
+    return Fit(estimator, seconds, remarks, None if job.method.on_ray else peak())
+
+
+def _arguments(job: Job, data: Data, on_step: OnStep | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what `fit` is called with: arrays, or blocks of rows and who works on them."""
+    if not lookup(job.method.estimator).iterative:
+        return (data.X, data.y), {}
+    executor = job.method.executor
+    if executor is None:
+        return (data.X, data.y), {"eval_set": data.eval_set, "callback": on_step}
+    tell = on_step or (lambda news: None)
+    if job.checkpoint is not None:
+        job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    return (executor.blocks(data.X, data.y),), {
+        "eval_set": executor.blocks(*data.eval_set),
+        "callback": on_step,
+        "executor": executor.make(lambda text: tell({"doing": text})),
+        "checkpoint": job.checkpoint,
+    }
 
 
 def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
@@ -184,7 +214,10 @@ def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
 
 def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
     params, free = {**job.method.params, **point}, memory_limit.available()
-    memory.check(job.method.estimator, params, *data.shape, available=free)
+    n, m, d = data.shape
+    if job.method.executor is not None:  # of more rows it keeps only what there is room for
+        n, m = (min(rows, job.method.executor.rows) for rows in (n, m))
+    memory.check(job.method.estimator, params, n, m, d, available=free)
 
 
 def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ class ClusterFailed(RuntimeError):
 
 
 class Connection:
-    """The Ray of this process. folder: while it is open, one of its own.
+    """The Ray of this process. head: while it is open, the address where others join it.
 
     address: "host:port" of the head of a running Ray, or "auto" for one on this machine; None starts one here, with so
     many processors. threads: of what is to run there.
@@ -33,7 +33,16 @@ class Connection:
     def __init__(self, address: str | None, processors: int, threads: int) -> None:
         self._address, self._processors, self._threads = address, processors, threads
         self._over: threading.Event | None = None  # while open, what ends it
-        self.folder = Path()
+        self._folder: Path | None = None
+        self.head = ""
+
+    @property
+    def folder(self) -> Path:
+        """A folder of its own until `close`."""
+        if self._folder is None:
+            base = tempfile.gettempdir()
+            self._folder = Path(tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp"))
+        return self._folder
 
     def open(self) -> list[Node]:
         """Start or join; return the machines. Raises ClusterFailed."""
@@ -48,6 +57,7 @@ class Connection:
         try:
             _hold(self._options(), self._over)
             nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
+            self.head = ray.get_runtime_context().gcs_address
             _refuse(too_small(self._threads, nodes))
         except BaseException as error:
             self.close()
@@ -66,14 +76,12 @@ class Connection:
             ray.shutdown()  # of a cluster that was joined this ends nothing but the connection
             self._over.set()
             self._over = None
-        if self.folder != Path():
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = Path()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def _options(self) -> dict[str, Any]:
         """Return where Ray runs, and what of this machine it may take, as `ray.init` wants it."""
-        base = tempfile.gettempdir()
-        self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir=base if len(base) <= LONGEST else "/tmp"))
         if self._address is not None:
             _refuse(unreachable(self._address))
             return {"address": self._address}

@@ -38,7 +38,7 @@ def status(tracker: Tracker, run_id: str) -> str:
 
 def points(tracker: Tracker, run_id: str, key: str) -> dict[int, float]:
     """The values of one quantity of the training by iteration."""
-    return {m.step: m.value for m in tracker.client.get_metric_history(run_id, f"iteration/{key}")}
+    return {m.step: m.value for m in tracker.client.get_metric_history(run_id, STEP_METRICS[key])}
 
 
 def test_the_store_is_a_file_in_the_folder(tracker: Tracker) -> None:
@@ -101,7 +101,7 @@ def test_a_history_longer_than_one_batch_is_whole_and_ends_with_the_last_iterati
     assert len(history) * len(STEP_METRICS) > 1000
     for j, key in enumerate(STEP_METRICS):
         assert points(tracker, run.id, key) == {i: float(i + j) for i in range(120)}
-        assert tracker.client.get_run(run.id).data.metrics[f"iteration/{key}"] == 119 + j
+        assert tracker.client.get_run(run.id).data.metrics[STEP_METRICS[key]] == 119 + j
 
 
 def test_a_run_can_begin_earlier_than_it_is_opened(tracker: Tracker) -> None:
