@@ -50,7 +50,10 @@ def pids(team: Actors) -> list[int]:
     return ray.get([host.__ray_call__.remote(lambda self: os.getpid()) for host in team._hosts])
 
 
-@pytest.mark.parametrize("params", [{}, {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20}], ids=str)
+LEARNED: dict[str, Any] = {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20}
+
+
+@pytest.mark.parametrize("params", [{}, LEARNED], ids=["fixed", "learned"])
 def test_processes_give_the_bits_of_threads(
     params: dict[str, Any], teams: list[Actors], train: Data, valid: Data
 ) -> None:
