@@ -44,7 +44,7 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     registry = Registry(tracker, asked.model)
     version = registry.get()
     champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
-    last = registry.refused()
+    last = registry.refused(version)
     refused = None
     if last is not None:
         with suppress(RegistryFailed):  # nobody needs what was refused
@@ -92,11 +92,12 @@ def decide(
 ) -> str:  # fmt: skip
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout") as news:
-        duel = promotion.duel(config, prepared, champion, settings)
+        look_number = len(registry.judged(version)) + 1
+        duel = promotion.duel(config, prepared, champion, settings, look_number)
         text = card(config, prepared, look, duel)
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)
-            new = registry.register(run, source, duel.facts)
+            new = registry.register(run, source, duel.facts, against=version)
             said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, version)
             if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."

@@ -80,7 +80,7 @@ def rules(config: Config) -> ProductionConfig:
 def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None = None) -> Look:
     """Look for new rows, compare them with the champion's training, and decide.
 
-    last: the facts of a challenger that was refused; the same rows and settings would give it again.
+    last: the facts of a challenger that was refused or rolled back; the same rows and settings would give it again.
     """
     source = load_source(config)
     again = last is not None and not config.refresh and (last["mark"]["sha256"], last["asked"]) == (
@@ -89,12 +89,18 @@ def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None 
     if champion is None:
         n = len(source.data.train)
         if again:
-            return Look(Decision("skip", (f"{n:,} rows, on which a challenger was refused already.",)), n, None)
+            return Look(
+                Decision("skip", (f"{n:,} rows, on which a challenger was refused or rolled back already.",)), n, None
+            )
         return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None)
     new = retraining.fresh(config, source, champion.mark)
     count, drift = int(new.sum()), None
     if again:
-        return Look(Decision("skip", (f"{count:,} new rows, on which a challenger was refused already.",)), count, None)
+        return Look(
+            Decision("skip", (f"{count:,} new rows, on which a challenger was refused or rolled back already.",)),
+            count,
+            None,
+        )
     if count >= rules(config).least:
         rows, y = _rows(config, source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
@@ -112,8 +118,11 @@ def challenge(config: Config, champion: Known | None) -> tuple[Config, Prepared]
     return config, divided(config, source, split, config.seed)
 
 
-def duel(config: Config, prepared: Prepared, champion: Known | None, settings: str = "") -> Duel:
-    """Score champion and challenger on the same holdout and apply the gate. config: of `challenge`; settings: `asked`.
+def duel(config: Config, prepared: Prepared, champion: Known | None, settings: str = "", number: int = 1) -> Duel:
+    """Score champion and challenger on the same holdout and apply the gate.
+
+    config: of `challenge`. settings: `asked`. number: which challenger of this champion it is.
+
 
     Raises MethodFailed when the challenger could not be trained, and DataError when the data changed meanwhile.
     """
@@ -136,7 +145,7 @@ def duel(config: Config, prepared: Prepared, champion: Known | None, settings: s
     ours, theirs = pipeline.predict(rows) == y, champion.pipeline.predict(rows) == y
     only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     score = _score(config, champion.pipeline, rows, y)
-    return Duel(pipeline, result, score, only, gate(rules(config).gate, result.score, score, only), facts)
+    return Duel(pipeline, result, score, only, gate(rules(config).gate, result.score, score, only, number), facts)
 
 
 def _split(config: Config, source: Source, champion: Known | None) -> Split:
