@@ -85,7 +85,7 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
     assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused or rolled back already.")
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
-    rest = ["production.drift.alarm_share=1", "production.gate.error_percent.threshold=50"]
+    rest = ["production.acknowledge=true", "production.gate.error_percent.threshold=50"]
     code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
     assert (code, said) == (0, "digits version 3: Promoted: all 5 rules hold.")
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
