@@ -318,7 +318,25 @@ def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Pa
             step(settings, timed)
 
 
-def test_an_overfitted_map_and_fitted_features_do_not_look_like_drift(place: Path) -> None:
+def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path) -> None:
+    def texts(n: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(2, size=n)
+        words = np.minimum(rng.zipf(1.3, size=(n, 12)), 2000) + 3000 * (rng.random((n, 12)) < 0.2 + 0.3 * y[:, None])
+        said = [" ".join(f"w{word}" for word in row) for row in words]
+        return pd.DataFrame({"said": said, "label": np.array(["ant", "bee"])[y]})
+
+    linear = "methods={ours: {estimator: ldsvm, params: {map: linear, max_iter: 5}, search: {C: [1]}}}"
+    texts(300, 0).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.text=said", "features=[tfidf]", linear)
+    first = trained(settings, None)
+    texts(300, 1).to_parquet(place / "in" / "1.parquet")
+    drift = promotion.look(settings, known(first)).drift
+    assert drift is not None and len(drift.inputs) > 300 and drift.sentences == ["Nothing has drifted."]
+    assert trained(settings, known(first)).champion is not None
+
+
+def test_an_overfitted_map_does_not_look_like_drift(place: Path) -> None:
     def wide(n: int, seed: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
         table = pd.DataFrame(rng.normal(size=(n, 60)), columns=[f"x{d}" for d in range(60)])
