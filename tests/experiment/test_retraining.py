@@ -100,6 +100,19 @@ def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(p
     assert second.verdict.promote
 
 
+@pytest.mark.parametrize("evidence", ["better", "not_worse"])
+def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evidence: str) -> None:
+    first = trained(config(place), None)
+    rows(400, 1).to_parquet(place / "in" / "1.parquet")
+    worse = "methods.ours={estimator: ldsvm, params: {gamma: 100, n_basis: 2, max_iter: 2}}"
+    settings = config(place, worse, f"production.gate={{evidence: {evidence}}}")
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.score.error > second.champion.error + 0.2
+    (check,) = second.verdict.checks
+    assert second.only_right[1] > second.only_right[0] + 20
+    assert not check.passed and check.name == f"mcnemar {evidence}"
+
+
 def test_times_tell_what_is_new_and_the_latest_rows_judge(place: Path) -> None:
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
     reading = arrivals.read(settings)
