@@ -29,8 +29,9 @@ from benchmarks.harness import ROOT, Bar, Result, progress
 
 ROWS, REQUESTS = 1_000_000, 1_000
 COLUMNS = [f"p{place}" for place in range(64)]
-# A search of one point that finds nothing good: a thousandth of the champion's C.
-RECKLESS = ["methods.ours.search={C: [0.1]}", "production.factor=1000", "production.trials=1", "seed=1"]
+# One basis function cannot tell ten digits apart: this challenger is truly worse, not only no better beyond chance.
+RECKLESS = ["methods.ours.params.n_basis=1", "methods.ours.search={C: [0.1]}", "production.trials=1"]
+WORSE = "Refused: error_percent is "  # above the gate's ceiling
 LARGEST = 2_000_000  # bytes of a request that the server must answer somehow, and live
 
 
@@ -43,7 +44,7 @@ def run(quick: bool) -> Result:
             story.tell("first champion", lambda: story.retrain(), "Promoted")
             story.tell("nothing new", lambda: story.retrain(), "skip")
             story.arrive("1", slice(600, 1000))
-            story.tell("a worse challenger", lambda: story.retrain(*RECKLESS), "Refused")
+            story.tell("a worse challenger", lambda: story.retrain(*RECKLESS), WORSE)
             story.arrive("2", slice(1000, 1797), light=0.35)
             story.tell("a drifted batch, a better challenger", lambda: story.retrain(), "Promoted")
         story.tell(f"score {rows:,} rows", lambda: story.score(rows), f"{rows:,} rows scored")

@@ -20,8 +20,7 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import promotion
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import percent
-from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.promotion import Duel, Known, Look
+from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
 from ldsvm.experiment.registry import Registry, RegistryFailed, Version
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report.card import card
@@ -44,7 +43,7 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     registry = Registry(tracker, asked.model)
     version = registry.get()
     champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
-    last = registry.refused()
+    last = registry.refused(version)
     refused = None
     if last is not None:
         with suppress(RegistryFailed):  # nobody needs what was refused
@@ -55,12 +54,12 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
         if look.decision.action == "alarm":
             raise Alarm(f"{asked.model}: {look.decision.sentence}")
         return look.decision.sentence
-    challenger, prepared = prepare_challenger(settings, champion)
-    lost: list[str] = []
-    with hands(challenger):
-        runs = contests(challenger, str(challenger.results / FACTS), list(challenger.methods), lost)
-        finish(challenger, write_report(challenger, str(challenger.results / FACTS)), runs, lost, [challenger])
-    return decide(challenger, prepared, tracker, registry, version, champion, look, promotion.asked(settings))
+    made = prepare_challenger(settings, champion)
+    with hands(made.config):
+        facts, lost = str(made.config.results / FACTS), list[str]()
+        runs = contests(made.config, facts, list(made.config.methods), lost)
+        finish(made.config, write_report(made.config, facts), runs, lost, [made.config])
+    return decide(made, tracker, registry, version, look, promotion.asked(settings))
 
 
 @task(name="look", cache_policy=TRACKING["cache_policy"])
@@ -75,28 +74,28 @@ def look_for_news(
 
 
 @task(name="challenger's data", cache_policy=TRACKING["cache_policy"])
-def prepare_challenger(config: Config, champion: Known | None) -> tuple[Config, Prepared]:
-    """Divide old and new rows and prepare them."""
+def prepare_challenger(config: Config, champion: Known | None) -> Challenge:
+    """Divide old and new rows, prepare them, and let the champion answer those that judge."""
     with working("divide old and new rows") as news:
-        challenger, prepared = promotion.challenge(config, champion)
-        challenger.results.mkdir(parents=True, exist_ok=True)
-        preparation.save([prepared], challenger.results / FACTS)
-        news(", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items()))
-    return challenger, prepared
+        made = promotion.challenge(config, champion)
+        made.config.results.mkdir(parents=True, exist_ok=True)
+        preparation.save([made.prepared], made.config.results / FACTS)
+        news(", ".join(f"{part} {n:,}" for part, n in made.prepared.sizes.items()))
+    return made
 
 
 @task(name="gate", cache_policy=TRACKING["cache_policy"])
 def decide(
-    config: Config, prepared: Prepared, tracker: Tracker, registry: Registry, version: Version | None,
-    champion: Known | None, look: Look, settings: str,
-) -> str:  # fmt: skip
+    made: Challenge, tracker: Tracker, registry: Registry, version: Version | None, look: Look, settings: str
+) -> str:
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
+    config, prepared = made.config, made.prepared
     with working("both models on the same holdout") as news:
-        duel = promotion.duel(config, prepared, champion, settings)
+        duel = promotion.duel(made, settings, len(registry.judged(version)) + 1)
         text = card(config, prepared, look, duel)
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)
-            new = registry.register(run, source, duel.facts)
+            new = registry.register(run, source, duel.facts, against=version)
             said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, version)
             if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."

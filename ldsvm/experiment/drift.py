@@ -4,8 +4,9 @@ The training rows themselves are not needed, and not kept: a `Profile` holds cou
 labels, and for the distance of a row to its nearest class centroid in F(x), two numbers compare such counts:
 
 * the population stability index, sum (p - q) log(p / q) over bins of the shares p then and q now: how much it moved;
-* Pearson's chi-squared test of homogeneity on the same bins: whether chance alone would move it as much. Many inputs
-  are tested at once, so Benjamini and Hochberg's procedure (1995) bounds the share of false discoveries among them.
+* Pearson's chi-squared test of homogeneity on the same bins, and exact ones on the rows beyond all that was seen:
+  whether chance alone would move it as much. Many inputs are tested at once, so Benjamini and Hochberg's procedure
+  (1995) bounds the share of false discoveries among them.
 
 An input has drifted when both say so: with many rows the smallest change is significant, with few a large one is
 chance.
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 BINS = 10  # of a dense input, of about equal counts in training
+SPARSE = 5  # rows expected in a bin below which Pearson's statistic is not distributed as chi-squared (Cochran 1954)
 NAMED = 10  # drifted inputs that a sentence names
 Counts = NDArray[np.float64]
 
@@ -30,28 +32,38 @@ class DriftConfig(BaseModel, frozen=True, extra="forbid"):
     """When inputs, labels or latent distances have drifted.
 
     psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
-    false_discovery_rate: of the tests. alarm_share: of the inputs, from which on nothing is trained before a person has
-    looked. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain" learns them.
+    false_discovery_rate: of the tests of the inputs, and the level of the two of labels and latent distances.
+    alarm_share: when more than this share of the inputs has drifted, nothing is trained before a person has looked; 1
+    trains in any case. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain"
+    learns them.
     """
 
     psi: float = Field(default=0.2, gt=0)
     false_discovery_rate: float = Field(default=0.01, gt=0, lt=1)
-    alarm_share: float = Field(default=0.5, gt=0, le=1)
+    alarm_share: float = Field(default=0.5, ge=0, le=1)
     unknown_labels: Literal["alarm", "retrain"] = "alarm"
 
 
 @dataclass(frozen=True)
-class Profile:
-    """Counts of what a model was trained on, as plain values.
+class Inputs:
+    """Counts of D inputs.
 
-    names: of the D inputs. edges: for each the inner bounds of its bins, ascending. counts: rows per bin, one more than
-    bounds. classes: rows by label, as a str. centroids: of the K classes in the latent space, K rows of L numbers.
-    latent_edges, latent_counts: the same for the distances to the nearest centroid.
+    names: of each. edges: the inner bounds of its bins, ascending. counts: rows per bin, one more than bounds.
     """
 
     names: list[str]
     edges: list[list[float]]
     counts: list[list[int]]
+
+
+@dataclass(frozen=True)
+class Profile(Inputs):
+    """Counts of what a model was trained on, as plain values.
+
+    classes: training rows by label, as a str. centroids: of the K classes in the latent space, K rows of L numbers.
+    latent_edges, latent_counts: as for the inputs, of the distances to the nearest centroid.
+    """
+
     classes: dict[str, int]
     centroids: list[list[float]]
     latent_edges: list[float]
@@ -99,17 +111,28 @@ class Drift:
         return found or ["Nothing has drifted."]
 
 
-def profile(X: Any, names: Sequence[str], y: NDArray[Any], F: NDArray[Any]) -> Profile:
-    """Return the counts of training rows X (N, D), dense or sparse, labels y (N,) and latent coordinates F (N, L)."""
+def counted(X: Any, names: Sequence[str]) -> Inputs:
+    """Return the counts of the inputs X (N, D), dense or sparse."""
+    edges = [_edges(column) for column in _columns(X)]
+    counts = [_count(column, bounds).tolist() for column, bounds in zip(_columns(X), edges, strict=True)]
+    return Inputs(list(names), [bounds.tolist() for bounds in edges], counts)
+
+
+def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any]) -> Profile:
+    """Return the counts of a training.
+
+    inputs: of `counted`. y (N,), F (N, L): labels and latent coordinates of the training rows. unseen: latent
+    coordinates (M, L) of other rows of the same kind. The map was fitted to the former, which therefore lie closer to
+    their centroids than any later row will; so distances are counted on the latter.
+    """
     labels, index = np.unique(y.astype(str), return_inverse=True)
     centroids = np.stack([F[index == k].mean(axis=0, dtype=np.float64) for k in range(len(labels))])
-    edges = [_edges(column) for column in _columns(X)]
-    distances = _nearest(F, centroids)
+    distances = _nearest(unseen, centroids)
     latent = _edges(distances)
     return Profile(
-        names=list(names),
-        edges=[bounds.tolist() for bounds in edges],
-        counts=[_count(column, bounds).tolist() for column, bounds in zip(_columns(X), edges, strict=True)],
+        inputs.names,
+        inputs.edges,
+        inputs.counts,
         classes=dict(zip(labels.tolist(), np.bincount(index).tolist(), strict=True)),
         centroids=centroids.tolist(),
         latent_edges=latent.tolist(),
@@ -127,13 +150,12 @@ def compare(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: Drif
     new = dict(zip(found.tolist(), counts.tolist(), strict=True))
     unknown = tuple(name for name in new if name not in then.classes)
     labels = np.array([*then.classes.values()], float), np.array([new.get(name, 0) for name in then.classes], float)
-    tested = [homogeneity(*pair) for pair in pairs]
-    adjusted = _adjusted(tested)
+    adjusted = _adjusted([unmoved(*pair) for pair in pairs])
     shifts = [
         _shift(name, pair, p, rules) for name, pair, p in zip(then.names, pairs, adjusted, strict=True)
     ]  # fmt: skip
-    rest = [_shift(name, pair, homogeneity(*pair), rules) for name, pair in (("label", labels), ("latent", latent))]
-    return Drift(tuple(shifts), rest[0], rest[1], unknown)
+    rest = _shift("label", labels, homogeneity(*labels), rules), _shift("latent", latent, unmoved(*latent), rules)
+    return Drift(tuple(shifts), *rest, unknown)
 
 
 def stability(old: Counts, new: Counts) -> float:
@@ -150,14 +172,53 @@ def stability(old: Counts, new: Counts) -> float:
     return float(((p - q) * np.log(p / q)).sum())
 
 
-def homogeneity(old: Counts, new: Counts) -> float:
-    """Return the p value of Pearson's test that two arrays of counts (B,) are draws from one distribution."""
-    from scipy.stats import chi2_contingency
+def unmoved(old: Counts, new: Counts) -> float:
+    """Return the p value of a test that two arrays of counts (B,) in ordered bins are draws from one distribution.
 
-    table = np.stack([old, new])[:, (old + new) > 0]
-    if table.shape[1] < 2 or not table.sum(axis=1).all():
+    The first and the last bin lie beyond all that was known then, so they are empty in training, but for missing
+    values in the last. They are tested by themselves, exactly: when nothing has moved, k new rows beyond one end are
+    as probable as that the k largest of all N + n rows are new ones, C(n, k) / C(N + n, k), which is Fisher's test. The
+    smallest of the three p values counts, times three (Bonferroni).
+    """
+    if len(old) < 3:
         return 1.0
-    return float(chi2_contingency(table, correction=False).pvalue)
+    ends = [_fisher(old[end], old.sum(), new[end], new.sum()) for end in (0, -1)]
+    return min(1.0, 3 * min(*ends, homogeneity(old[1:-1], new[1:-1])))
+
+
+def homogeneity(old: Counts, new: Counts) -> float:
+    """Return the p value of Pearson's test that two arrays of counts (B,) are draws from one distribution.
+
+    Neighbours are put together until the smaller array has SPARSE rows to expect in each bin.
+    """
+    from scipy.special import chdtrc
+
+    table = np.stack([old, new])
+    total, whole = table.sum(axis=1), table.sum()
+    if not total.all():
+        return 1.0
+    least, starts, held = SPARSE * whole / total.min(), [0], 0.0
+    for place, count in enumerate(table.sum(axis=0)):
+        if held >= least:
+            starts, held = [*starts, place], 0.0
+        held += count
+    if held < least:
+        starts.pop()
+    if len(starts) < 2:
+        return 1.0
+    merged = np.add.reduceat(table, starts, axis=1)
+    expected = np.outer(total, merged.sum(axis=0)) / whole
+    return float(chdtrc(len(starts) - 1, ((merged - expected) ** 2 / expected).sum()))
+
+
+def _fisher(before: float, rows: float, now: float, new: float) -> float:
+    """Return the two-sided p value of Fisher's exact test: twice the smaller one-sided one."""
+    from scipy.stats import hypergeom
+
+    if not before and not now:
+        return 1.0
+    table = rows + new, before + now, new
+    return min(1.0, 2 * float(min(hypergeom.cdf(now, *table), hypergeom.sf(now - 1, *table))))
 
 
 def _shift(name: str, pair: tuple[Counts, Counts], p: float, rules: DriftConfig) -> Shift:

@@ -3,7 +3,8 @@
 The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
 change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
 all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
-many are the challenger's that a fair coin would rarely give as many.
+many are the challenger's that a fair coin would rarely give as many. One champion is challenged many times, and who
+looks often enough sees anything; so each look has a smaller share of the error that is allowed, see `level`.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ class GateConfig(BaseModel, frozen=True, extra="forbid"):
 
     error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
     challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
-    confidence: of McNemar's test. n_basis, predict_us, parameter_bytes: ceilings on basis functions, microseconds per
-    row on one thread, and the size of what a prediction needs.
+    confidence: of McNemar's test; with "better", 1 - confidence bounds the probability that any of all challengers of
+    one champion is promoted although none is better; with "not_worse" it is of each test by itself. n_basis,
+    predict_us, parameter_bytes: ceilings on basis functions, microseconds per row on one thread, and the size of what a
+    prediction needs.
     """
 
     error_percent: Change = Change()
@@ -83,16 +86,21 @@ class Verdict:
 
 
 def gate(
-    rules: GateConfig, challenger: Score, champion: Score | None = None, only_right: tuple[int, int] = (0, 0)
+    rules: GateConfig,
+    challenger: Score,
+    champion: Score | None = None,
+    only_right: tuple[int, int] = (0, 0),
+    look: int = 1,
 ) -> Verdict:
     """Judge the challenger by the rules.
 
     challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count.
-    only_right: how many rows of the holdout only the challenger, and only the champion, gets right.
+    only_right: how many rows of the holdout only the challenger, and only the champion, gets right. look: which
+    challenger of this champion it is, from 1.
     """
     checks = [_at_most(name, value, bound) for name, value, bound in _ceilings(rules, challenger)]
     if champion is not None:
-        checks += [*_gains(rules.error_percent, challenger, champion), _beyond_chance(rules, *only_right)]
+        checks += [*_gains(rules.error_percent, challenger, champion), _beyond_chance(rules, *only_right, look)]
     return Verdict(tuple(checks))
 
 
@@ -135,18 +143,36 @@ def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
     ]
 
 
-def _beyond_chance(rules: GateConfig, ours: int, theirs: int) -> Check:
+def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Check:
     """McNemar's exact test, one-sided: could as lopsided a count come from two equally good models?
 
     Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", 1947.
     """
-    allowed = 1 - rules.confidence
-    better, worse = mcnemar(ours, theirs), mcnemar(theirs, ours)
-    passed, p = (better <= allowed, better) if rules.evidence == "better" else (worse > allowed, worse)
+    better = rules.evidence == "better"
+    # A smaller level makes it harder to be better, but easier to be not worse.
+    allowed = level(rules.confidence, look) if better else 1 - rules.confidence
+    p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
     what = f"only the challenger is right on {ours} rows, only the champion on {theirs}"
     chance = f"equally good models would differ so in {100 * p:.3g} % of cases"
-    wants = f"at most {100 * allowed:.3g} %" if rules.evidence == "better" else f"more than {100 * allowed:.3g} %"
-    return Check(f"mcnemar {rules.evidence}", passed, p, allowed, f"{what}: {chance}, {wants} is wanted")
+    bound = f"{'at most' if better else 'more than'} {100 * allowed:.3g} %"
+    said = f"{what}: {chance}, {bound} is wanted at look {look} since the champion"
+    return Check(f"mcnemar {rules.evidence}", p <= allowed if better else p > allowed, p, allowed, said)
+
+
+def level(confidence: float, look: int) -> float:
+    """Return the level of the test of the k-th challenger of one champion: (1 - confidence) / (k (k + 1)).
+
+    While challengers are refused, the rows that judge grow, and each look is a new chance for noise. The shares
+    1 / (k (k + 1)) = 1 / k - 1 / (k + 1) of all looks add up to 1. So, however the looks depend on each other, the
+    probability that one of any number of challengers that are no better is promoted is at most the sum of the
+    levels, 1 - confidence (Boole's inequality). Looks that were not needed cost nothing.
+
+    Examples
+    --------
+    >>> [round(level(0.95, look), 5) for look in (1, 2, 20)]
+    [0.025, 0.00833, 0.00012]
+    """
+    return (1 - confidence) / (look * (look + 1))
 
 
 def mcnemar(wins: int, losses: int) -> float:

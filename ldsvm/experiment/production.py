@@ -29,8 +29,10 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
 
     model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
     trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
-    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. score: what the
-    flow score does.
+    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
+    more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
+    case. acknowledge: that person has, and this run goes on; meant for the command line, since in a file it would turn
+    all alarms off. score: what the flow score does.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
@@ -39,6 +41,8 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     least: int = Field(default=100, ge=20)
     factor: float = Field(default=3.0, gt=1)
     trials: int = Field(default=9, ge=1)
+    lost_share: float = Field(default=0.5, ge=0, le=1)
+    acknowledge: bool = False
     drift: DriftConfig = DriftConfig()
     gate: GateConfig = GateConfig()
     score: ScoreConfig | None = None

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 
 from ldsvm.baselines import lookup
-from ldsvm.datasets import DataError, Split, relabel
-from ldsvm.experiment import identity, record, retraining
+from ldsvm.datasets import relabel
+from ldsvm.experiment import arrivals, identity, record, retraining
+from ldsvm.experiment.arrivals import Mark
 from ldsvm.experiment.config import Config
-from ldsvm.experiment.drift import Drift, Profile
+from ldsvm.experiment.division import divide
+from ldsvm.experiment.drift import Drift, Inputs, Profile, profile
 from ldsvm.experiment.gate import Verdict, gate
 from ldsvm.experiment.judge import Score, judge
-from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, draw_split, load_source
+from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, draw_split
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.results import MethodFailed, Result
-from ldsvm.experiment.retraining import Decision, Mark
+from ldsvm.experiment.retraining import Decision
 from ldsvm.experiment.storing import loads
 
 
@@ -47,6 +52,23 @@ class Look:
     drift: Drift | None
 
 
+@dataclass(frozen=True, eq=False)
+class Challenge:
+    """What is known before the challenger is trained; from here on the data are not read again.
+
+    config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
+    where inputs are compared after the feature steps. champion: what the judge says of it; right (n,): the rows of the
+    holdout that it gets right; both None when there is none yet.
+    """
+
+    config: Config
+    prepared: Prepared
+    mark: Mark
+    inputs: Inputs | None
+    champion: Score | None
+    right: NDArray[np.bool_] | None
+
+
 @dataclass(frozen=True)
 class Duel:
     """Both models on one holdout. champion: None when there is none yet; only_right: see `gate`."""
@@ -67,8 +89,11 @@ class Duel:
 
 def asked(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
-    said = config.model_dump_json(include={"seed", "problems", "split", "features", "production", "dataset", "methods"})
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods"}
+    said = config.model_dump(mode="json", include=wanted)
+    for key in ("acknowledge", "score"):
+        del said["production"][key]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 def rules(config: Config) -> ProductionConfig:
@@ -80,69 +105,73 @@ def rules(config: Config) -> ProductionConfig:
 def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None = None) -> Look:
     """Look for new rows, compare them with the champion's training, and decide.
 
-    last: the facts of a challenger that was refused; the same rows and settings would give it again.
+    last: the facts of a challenger that was refused or rolled back; the same rows and settings would give it again.
     """
-    source = load_source(config)
+    reading = arrivals.read(config)
+    mark = arrivals.mark(reading)
     again = last is not None and not config.refresh and (last["mark"]["sha256"], last["asked"]) == (
-        source.data.sha256, asked(config),
+        mark.sha256, asked(config),
     )  # fmt: skip
+    before = "on which a challenger was refused or rolled back already."
     if champion is None:
-        n = len(source.data.train)
+        n = len(reading.source.data.train)
         if again:
-            return Look(Decision("skip", (f"{n:,} rows, on which a challenger was refused already.",)), n, None)
+            return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None)
         return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None)
-    new = retraining.fresh(config, source, champion.mark)
-    count, drift = int(new.sum()), None
+    new = arrivals.fresh(config, reading, champion.mark)
+    news, drift = arrivals.news(reading, champion.mark, new), None
     if again:
-        return Look(Decision("skip", (f"{count:,} new rows, on which a challenger was refused already.",)), count, None)
-    if count >= rules(config).least:
-        rows, y = _rows(config, source, np.flatnonzero(new))
+        return Look(Decision("skip", (f"{news.new:,} new rows, {before}",)), news.new, None)
+    if news.new >= rules(config).least:
+        rows, y = _rows(config, reading.source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
-    return Look(retraining.decide(rules(config), count, drift), count, drift)
+    return Look(retraining.decide(rules(config), news, drift), news.new, drift)
 
 
-def challenge(config: Config, champion: Known | None) -> tuple[Config, Prepared]:
-    """Return the challenger's experiment, searching around the champion, and its prepared data."""
-    source = load_source(config)
-    split = _split(config, source, champion)
+def challenge(config: Config, champion: Known | None) -> Challenge:
+    """Read and prepare the challenger's data, let the champion answer the holdout, and search around it."""
+    reading = arrivals.read(config)
+    source, said = reading.source, list[str]()
     method = config.methods[name := rules(config).method]
-    if champion is not None:
+    if champion is None:
+        split = draw_split(config, source, config.seed)
+    else:
+        split, said = divide(config, reading, arrivals.fresh(config, reading, champion.mark))
         method = retraining.around(method, champion.params, rules(config))
+    rows, _ = _rows(config, source, split.train)
+    inputs = retraining.inputs(rows) if retraining.raw(rows) else None
+    score = right = None
+    if champion is not None:
+        rows, y = _rows(config, source, split.test)
+        rows = retraining.answerable(champion.pipeline, retraining.ordered(champion.pipeline, rows))
+        score, right = _score(config, champion.pipeline, rows, y), champion.pipeline.predict(rows) == y
     config = config.model_copy(update={"methods": {name: method}})
-    return config, divided(config, source, split, config.seed)
+    prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
+    return Challenge(config, prepared, arrivals.mark(reading), inputs, score, right)
 
 
-def duel(config: Config, prepared: Prepared, champion: Known | None, settings: str = "") -> Duel:
-    """Score champion and challenger on the same holdout and apply the gate. config: of `challenge`; settings: `asked`.
+def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
+    """Let the trained challenger answer the holdout too and apply the gate.
 
-    Raises MethodFailed when the challenger could not be trained, and DataError when the data changed meanwhile.
+    settings: `asked`. number: which challenger of this champion it is. Raises MethodFailed when it was not trained.
     """
-    source = load_source(config)
-    split = _split(config, source, champion)
-    if split.digest() != prepared.split:
-        raise DataError(f"{config.dataset.name} was changed while the challenger was trained; start again.")
+    config, prepared = made.config, made.prepared
     result = _result(config, prepared)
     assert result.score is not None
-    pipeline = _challenger(config, prepared)
+    model = _challenger(config, prepared)
     facts = {
-        "mark": asdict(retraining.mark(config, source)),
+        "mark": asdict(made.mark),
         "params": result.params,
-        "profile": asdict(_profile(config, source, split, pipeline)),
+        "profile": asdict(_profile(made, model)),
         "asked": settings,
     }
-    if champion is None:
-        return Duel(pipeline, result, None, (0, 0), gate(rules(config).gate, result.score), facts)
-    rows, y = _rows(config, source, split.test)
-    ours, theirs = pipeline.predict(rows) == y, champion.pipeline.predict(rows) == y
-    only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-    score = _score(config, champion.pipeline, rows, y)
-    return Duel(pipeline, result, score, only, gate(rules(config).gate, result.score, score, only), facts)
-
-
-def _split(config: Config, source: Source, champion: Known | None) -> Split:
-    if champion is None:
-        return draw_split(config, source, config.seed)
-    return retraining.divide(config, source, retraining.fresh(config, source, champion.mark))
+    bounds, old, only = rules(config).gate, made.champion, (0, 0)
+    if made.right is not None:
+        X, y = prepared.arrays("test", config.problems[0].labels)
+        ours, theirs = model.predict(X) == y, made.right
+        only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    pipeline = prepared.whole(model)  # from here on the model wants the names of its columns
+    return Duel(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
 
 
 def _result(config: Config, prepared: Prepared) -> Result:
@@ -155,11 +184,24 @@ def _result(config: Config, prepared: Prepared) -> Result:
 
 def _challenger(config: Config, prepared: Prepared) -> Any:
     place = identity.place(config, prepared, config.problems[0], rules(config).method)
-    return prepared.whole(loads((place / record.MODEL).read_bytes()))
+    return loads((place / record.MODEL).read_bytes())
 
 
-def _profile(config: Config, source: Source, split: Split, pipeline: Any) -> Profile:
-    return retraining.described(pipeline, *_rows(config, source, split.train))
+def _profile(made: Challenge, model: Any) -> Profile:
+    """Count what the challenger was trained on; what was fitted to training rows, its map and its feature steps, is
+    counted on the others.
+    """
+    labels = made.config.problems[0].labels
+    X, y = made.prepared.arrays("train", labels)
+    others = [made.prepared.arrays(part, labels)[0] for part in ("validation", "test")]
+    inputs = made.inputs or retraining.inputs(_together(others))
+    return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in others]))
+
+
+def _together(parts: list[Any]) -> Any:
+    if not issparse(parts[0]):
+        return np.concatenate(parts)
+    return vstack(parts)
 
 
 def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:

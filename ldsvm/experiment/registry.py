@@ -2,7 +2,8 @@
 
 `champion` is the version in use and `previous` the one before it, to go back to. An alias moves at once or not at all.
 What moves one holds a lock in the folder of results and looks again who the champion is, so that of two retrainings
-that judged against the same champion only one is promoted.
+that judged against the same champion only one is promoted. Both aliases cannot move in one step, so what is meant is
+written down first, and whoever finds it there after a kill finishes it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from ldsvm.datasets.atomic import alone
@@ -22,6 +24,9 @@ from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 CHAMPION, PREVIOUS = "champion", "previous"
 FACTS = "production.json"  # of the run that registered a version
 MODEL = "model.skops"
+AGAINST = "ldsvm.champion"  # tag of a version: the number of the champion that it challenged
+NONE = "0"  # in place of a version's number
+MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
 MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
 
@@ -50,9 +55,10 @@ class Registry:
 
     def get(self, alias: str = CHAMPION) -> Version | None:
         """Return the version that has an alias, None when none has it."""
-        found = self.client.search_registered_models(f"name = '{self.name}'")
-        number = found[0].aliases.get(alias) if found else None
-        return None if number is None else self.version(int(number))
+        if MOVE in self._model().tags:
+            with self._alone():
+                self._finish()
+        return self._get(alias)
 
     def needed(self, alias: str = CHAMPION) -> Version:
         """Return the version that has an alias; raise RegistryFailed when none has it."""
@@ -63,25 +69,34 @@ class Registry:
             raise RegistryFailed(f"No version of {self.name} is {alias} ({known}); allowed: after a retraining.")
         return found
 
-    def refused(self) -> Version | None:
-        """Return the version that was registered last, unless it is the champion or its run has had no verdict."""
+    def judged(self, champion: Version | None) -> list[Version]:
+        """Return the versions that challenged a champion, None stands for the time before the first, oldest first."""
         found = self.client.search_model_versions(f"name = '{self.name}'")
-        if not found or (last := self.version(max(int(one.version) for one in found))) == self.get():
+        numbers = sorted(int(one.version) for one in found if one.tags.get(AGAINST) == _number(champion))
+        return [self.version(number) for number in numbers]
+
+    def refused(self, champion: Version | None) -> Version | None:
+        """Return the last version that challenged this champion in vain, None when its run has had no verdict.
+
+        A version that was promoted and rolled back counts: on the same rows it would only be promoted again.
+        """
+        found = self.judged(champion)
+        if not found or self.client.get_run(found[-1].run_id).info.status != "FINISHED":
             return None
-        return last if self.client.get_run(last.run_id).info.status == "FINISHED" else None
+        return found[-1]
 
     def version(self, number: int) -> Version:
         """Return one version by its number."""
         found = self.client.get_model_version(self.name, str(number))
         return Version(self.name, int(found.version), found.run_id, found.source)
 
-    def register(self, run: Run, source: str, facts: Mapping[str, Any]) -> Version:
-        """Add a version, without an alias. source: what `Run.model` returned."""
+    def register(self, run: Run, source: str, facts: Mapping[str, Any], against: Version | None = None) -> Version:
+        """Add a version, without an alias. source: what `Run.model` returned. against: the champion it challenged."""
         run.text(FACTS, json.dumps(facts))
         with self._alone():
             if not self.client.search_registered_models(f"name = '{self.name}'"):
                 self.client.create_registered_model(self.name)
-        made = self.client.create_model_version(self.name, source, run_id=run.id)
+        made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
 
     def describe(self, version: Version, card: str) -> None:
@@ -91,7 +106,8 @@ class Registry:
     def promote(self, version: Version, instead_of: Version | None) -> bool:
         """Make a version the champion unless somebody else than `instead_of` is by now; return whether it is."""
         with self._alone():
-            now = self.get()
+            self._finish()
+            now = self._get(CHAMPION)
             if (now and now.number) != (instead_of and instead_of.number):
                 return False
             self._crown(version, now)
@@ -100,6 +116,7 @@ class Registry:
     def rollback(self) -> tuple[Version, Version]:
         """Let the champion and the version before it change places; return the new champion and the old one."""
         with self._alone():
+            self._finish()
             now, before = self.needed(), self.needed(PREVIOUS)
             if now.number == before.number:
                 raise RegistryFailed(f"{now} is both champion and previous; there is nothing to go back to.")
@@ -134,9 +151,33 @@ class Registry:
                 ) from error
 
     def _crown(self, version: Version, instead_of: Version | None) -> None:
-        if instead_of is not None:
-            self.client.set_registered_model_alias(self.name, PREVIOUS, str(instead_of.number))
-        self.client.set_registered_model_alias(self.name, CHAMPION, str(version.number))
+        self.client.set_registered_model_tag(self.name, MOVE, f"{_number(version)} {_number(instead_of)}")
+        self._finish()
+
+    def _finish(self) -> None:
+        """Move the aliases to where they are meant to be, also after a kill; no version ever has both."""
+        if (meant := self._model().tags.get(MOVE)) is None:
+            return
+        champion, previous = meant.split()
+        if str(self._model().aliases.get(PREVIOUS)) == champion:  # a number or a text, as the store likes
+            self.client.delete_registered_model_alias(self.name, PREVIOUS)
+        self.client.set_registered_model_alias(self.name, CHAMPION, champion)
+        if previous != NONE:
+            self.client.set_registered_model_alias(self.name, PREVIOUS, previous)
+        self.client.delete_registered_model_tag(self.name, MOVE)
+
+    def _get(self, alias: str) -> Version | None:
+        number = self._model().aliases.get(alias)
+        return None if number is None else self.version(int(number))
+
+    def _model(self) -> Any:
+        """Return the registered model; one without tags and aliases when there is none yet."""
+        found = self.client.search_registered_models(f"name = '{self.name}'")
+        return found[0] if found else SimpleNamespace(tags={}, aliases={})
 
     def _alone(self) -> AbstractContextManager[None]:
         return alone(self.tracker.runs / "registry")
+
+
+def _number(version: Version | None) -> str:
+    return NONE if version is None else str(version.number)

@@ -62,13 +62,13 @@ class Basis(ABC):
     def __call__(self, X: Any, dtype: Any) -> Any:
         """phi(X) in the given precision, all rows at once: callers pass blocks."""
 
-    def keep(self, X: Any, n_threads: int) -> Any:
-        """phi(X) (N, M) to be kept during training: float32, filled by blocks."""
+    def keep(self, X: Any, n_threads: int, dtype: Any = np.float32) -> Any:
+        """phi(X) (N, M) to be kept during training: float32, computed in the given precision, filled by blocks."""
         Phi = np.empty((X.shape[0], self.size), np.float32)
 
         def fill(group: list[slice]) -> None:
             for rows in group:
-                Phi[rows] = self(X[rows], np.float32)
+                Phi[rows] = self(X[rows], dtype)
 
         by_groups(fill, X.shape[0], max(self.size, X.shape[1]), n_threads)
         return Phi
@@ -139,15 +139,18 @@ class FeatureEvaluation(Evaluation):
 
 
 class Computed:
-    """phi(X) (N, M) as an array of which only the rows that are asked for are computed, and none are kept."""
+    """phi(X) (N, M) in float32 as an array of which only the rows that are asked for are computed, and none are kept.
+
+    precision: of the computation.
+    """
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, basis: Basis, X: Array) -> None:
-        self.basis, self.X, self.shape = basis, X, (len(X), basis.size)
+    def __init__(self, basis: Basis, X: Array, precision: Any = np.float32) -> None:
+        self.basis, self.X, self.shape, self.precision = basis, X, (len(X), basis.size), precision
 
     def __getitem__(self, rows: Any) -> Array:
-        features: Array = self.basis(self.X[rows], np.float32)
+        features: Array = self.basis(self.X[rows], self.precision).astype(np.float32, copy=False)
         return features
 
 
@@ -185,10 +188,8 @@ class FeatureSums(FeatureEvaluation):
             return total
 
         N, M = self.Phi.shape
-        first, *others = by_groups(add, N, M, self.n_threads)
-        for total in others:
-            first += total
-        return first
+        total: Array = sum(by_groups(add, N, M, self.n_threads), start=np.zeros((M, Z.shape[1])))
+        return total
 
     def rows(self, rows: slice) -> Any:
         """Rows of the features in float64, scaled by the square root of their weights."""

@@ -16,6 +16,7 @@ from ldsvm.typing import Array
 
 PER_CENTRE = 256  # rows for each centre that k-means looks at, at most: more hardly move it
 CLOSE = 1e-4  # k-means ends when the centres move less than this share of the variance, as scikit-learn's
+DOUBLED = 5  # how often rows are drawn at most to find as many distinct ones as centres, each time twice as many
 MANY = 2**24  # rows up to which centres are drawn as in memory, which takes an array of all row numbers
 
 
@@ -77,19 +78,27 @@ def _width(family: RBF, mean: Array, within: Array) -> float:
 
 
 def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState) -> Array:
-    """Distinct rows, drawn at random (M, D): the same as in memory where all rows are distinct."""
+    """Distinct rows, drawn at random (M, D): those that a fit in memory draws where all rows are distinct."""
     assert family.n_basis is not None
-    M = min(family.n_basis, N)
-    numbers = (
-        random_state.choice(N, M, replace=False)
-        if N <= MANY
-        else sample_without_replacement(N, M, random_state=random_state)
-    )
-    X = np.concatenate([inputs for _, inputs in team.call("inputs", np.sort(numbers))])
-    X = X[distinct_rows(X)]
+    M = family.n_basis
+    for size in M * 2 ** np.arange(DOUBLED):  # equal rows count once: with many of them more must be drawn
+        X = _rows(team, _numbers(N, min(int(size), N), random_state))
+        X = X[distinct_rows(X)]
+        if len(X) >= M or size >= N:
+            break
     if family.asked:
-        warn_of_size(family.n_basis, len(X))
-    return X
+        warn_of_size(M, len(X))
+    return X if len(X) <= M else X[np.sort(random_state.choice(len(X), M, replace=False))]
+
+
+def _numbers(N: int, size: int, random_state: np.random.RandomState) -> Array:
+    if N > MANY:
+        return np.sort(sample_without_replacement(N, size, random_state=random_state))
+    return np.sort(random_state.choice(N, size, replace=False))
+
+
+def _rows(team: Team, numbers: Array) -> Array:
+    return np.concatenate([inputs for _, inputs in team.call("inputs", numbers)])
 
 
 def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:

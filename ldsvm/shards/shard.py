@@ -13,7 +13,7 @@ import numpy as np
 
 from ldsvm import threads
 from ldsvm.baselines import memory
-from ldsvm.checks import check_labels, check_values
+from ldsvm.checks import check_labels, check_values, shown
 from ldsvm.mac.scheme import Labels, Scheme
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps.features import Basis, BasisMap, Computed, FeatureSums, row_blocks
@@ -44,6 +44,7 @@ class Shard:
         self.sizes: list[int] = []
         self.offset = 0  # of the first row, in the order of all shards
         self.labels: Any = None
+        self.alpha: Array | None = None  # multipliers of the last Z-step, if there was one
         self.svm: dict[int, Rows] = {}
         self.batches: Batches | None = None
 
@@ -86,7 +87,9 @@ class Shard:
             place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
             if not np.array_equal(classes[place], y):
                 unknown = y[classes[place] != y][0]
-                raise BlockError(f"{block.name}: has the label {unknown!r}, which is not among the training labels.")
+                raise BlockError(
+                    f"{block.name}: has the label {shown(unknown)!r}, which is not among the training labels."
+                )
             self.held.append((i, place.astype(np.int32)))
 
     def column_sums(self) -> Array:
@@ -142,7 +145,8 @@ class Shard:
         self.basis, self.kept = basis, None
         linear, size = isinstance(basis, Identity), 4 * len(self) * basis.size
         if self.X is not None and not linear and size <= self.free:
-            self.kept = FeatureSums(basis.keep(self.X, self.n_threads), n_threads=self.n_threads)
+            Phi = basis.keep(self.X, self.n_threads, _precision(self.X))
+            self.kept = FeatureSums(Phi, n_threads=self.n_threads)
 
     def gram(self) -> Array:
         """Phi' Phi (M, M)."""
@@ -154,7 +158,7 @@ class Shard:
     def start(self, points: Array) -> None:
         """Put each row at the point (K, L) of its class."""
         self.Z = points[self.y]
-        self.alpha: Array | None = None
+        self.alpha = None
 
     def cross(self) -> Array:
         """Phi' Z (M, L)."""
@@ -308,7 +312,8 @@ class Shard:
             return
         for rows, X in self._parts():
             exact = isinstance(self.basis, Identity) and X.dtype.kind == "f"
-            yield rows, FeatureSums(X if exact else Computed(self.basis, X), n_threads=self.n_threads)
+            Phi = X if exact else Computed(self.basis, X, _precision(X))
+            yield rows, FeatureSums(Phi, n_threads=self.n_threads)
 
     def _sum(self, function: Callable[[Array], Array]) -> Array:
         total: Any = 0.0
@@ -329,3 +334,8 @@ class Shard:
         y = self.y[rows]
         Y, part = self.scheme.signs(y)
         return Y[:, machines], (part * self.C[y][:, None])[:, machines]
+
+
+def _precision(X: Any) -> Any:
+    """In which features are computed: in float64 what is float64, so that how rows lie in blocks does not show."""
+    return np.float64 if X.dtype == np.float64 else np.float32

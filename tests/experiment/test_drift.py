@@ -11,10 +11,19 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ldsvm.experiment.drift import Drift, DriftConfig, Profile, compare, homogeneity, profile, stability
+from ldsvm.experiment.drift import (
+    Drift,
+    DriftConfig,
+    Profile,
+    compare,
+    counted,
+    homogeneity,
+    profile,
+    stability,
+    unmoved,
+)
 
 RULES = DriftConfig()
-NAMES = [f"c{d}" for d in range(20)]
 
 
 def rows(n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -29,8 +38,12 @@ def rows(n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 def seen(n: int = 5000, seed: int = 0) -> Profile:
-    X, y, F = rows(n, seed)
-    return profile(X, NAMES, y, F)
+    return described(*rows(n, seed))
+
+
+def described(X: Any, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any] | None = None) -> Profile:
+    names = [f"c{d}" for d in range(X.shape[1])]
+    return profile(counted(X, names), y, F, F if unseen is None else unseen)
 
 
 def against(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig = RULES) -> Drift:
@@ -89,8 +102,8 @@ def test_rows_far_from_all_classes_in_the_latent_space_are_noticed() -> None:
 def test_sparse_inputs_give_the_same_as_dense_ones() -> None:
     X, y, F = rows(500, 7)
     X = np.where(np.abs(X) < 1, 0.0, X)
-    then = profile(sp.csr_array(X), NAMES, y, F)
-    assert then == profile(X, NAMES, y, F)
+    then = described(sp.csr_array(X), y, F)
+    assert then == described(X, y, F)
     moved = X * (np.arange(20) > 0)
     assert against(then, sp.csr_array(moved), y, F) == against(then, moved, y, F)
 
@@ -98,7 +111,7 @@ def test_sparse_inputs_give_the_same_as_dense_ones() -> None:
 def test_a_profile_is_plain_values_and_missing_or_infinite_ones_are_counted() -> None:
     X, y, F = rows(100, 8)
     X[0, 0], X[1, 0] = np.nan, np.inf
-    then = profile(X, NAMES, y, F)
+    then = described(X, y, F)
     assert Profile(**json.loads(json.dumps(asdict(then)))) == then
     assert [sum(counts) for counts in then.counts] == [100] * 20
 
@@ -121,7 +134,61 @@ def test_p_values_are_uniform_when_nothing_has_moved() -> None:
     assert homogeneity(np.array([5.0, 1.0]), np.zeros(2)) == 1.0
 
 
+def test_twenty_bins_of_one_row_are_put_together_and_the_rest_of_a_row_joins_its_neighbour() -> None:
+    ones = np.ones(22)
+    assert homogeneity(ones, ones) == 1.0
+    halves = np.r_[np.ones(10), np.zeros(11), 1], np.r_[np.zeros(10), np.ones(11), 0]  # ten and one against eleven
+    assert homogeneity(*halves) == homogeneity(np.array([10.0, 1.0]), np.array([0.0, 11.0]))
+
+
+@pytest.mark.parametrize("kind", ["normal", "standard_cauchy"])
+@pytest.mark.parametrize("D", [1, 2, 20])
+def test_what_has_not_moved_is_rarely_called_drift(D: int, kind: str) -> None:
+    rng = np.random.default_rng(D)
+    rules, runs, false = DriftConfig(psi=1e-9), 600 if D < 20 else 150, np.zeros(3)
+    for _ in range(runs):
+        old, new = (getattr(rng, kind)(size=(n, D)) for n in (360, 100))
+        names = ["some", "many", "most", "rare"]
+        y, labels = (rng.choice(names, n, p=[0.2, 0.3, 0.48, 0.02]) for n in (360, 100))
+        F, unseen, later = (getattr(rng, kind)(size=(n, 2)) for n in (360, 240, 100))
+        drift = against(described(old, y, F, unseen), new, labels, later, rules)
+        false += [drift.share > 0, drift.labels.drifted, drift.latent.drifted]
+    assert (false / runs <= [0.01, 0.015, 0.01]).all()
+
+
+def test_rows_beyond_all_that_was_seen_are_found_even_when_they_are_few() -> None:
+    X, y, F = rows(400, 11)
+    X[:16, 0], X[16:32, 1] = 50.0, -50.0
+    drift = against(seen(), X, y, F)
+    assert [shift.name for shift in drift.inputs if shift.drifted] == ["c0", "c1"]
+    assert unmoved(np.array([0.0, 50.0, 0.0]), np.array([0.0, 49.0, 1.0])) == 1.0  # one may well be the largest of all
+
+
+def test_missing_values_that_come_or_go_are_found() -> None:
+    X, y, F = rows(400, 12)
+    X[::4, 0] = np.nan
+    then = described(X, y, F)
+    now, y, F = rows(400, 13)
+    assert [shift.name for shift in against(then, now, y, F).inputs if shift.drifted] == ["c0"]
+    now[::4, 0] = np.nan
+    assert not moved(against(then, now, y, F))
+    now[::4, 1] = np.nan
+    assert [shift.name for shift in against(then, now, y, F).inputs if shift.drifted] == ["c1"]
+
+
+def test_distances_are_counted_on_rows_that_the_map_was_not_fitted_to() -> None:
+    X, y, F = rows(500, 14)
+    _, _, unseen = rows(300, 15)
+    later, labels, coordinates = rows(300, 16)
+    closer = F.copy()
+    for k in (0, 1):  # the rows of the fit lie at their centroids
+        closer[y == k] = closer[y == k].mean(axis=0) + 0.01 * (closer[y == k] - closer[y == k].mean(axis=0))
+    good, wrong = described(X, y, closer, unseen), described(X, y, closer)
+    assert not against(good, later, labels, coordinates).latent.drifted
+    assert against(wrong, later, labels, coordinates).latent.psi > 8
+
+
 def test_an_input_without_a_known_value_compares_as_equal() -> None:
     X, y, F = rows(50, 10)
     X[:, 0] = np.nan
-    assert not moved(against(profile(X, NAMES, y, F), X, y, F))
+    assert not moved(against(described(X, y, F), X, y, F))

@@ -7,8 +7,9 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from ldsvm.experiment.gate import GateConfig, Verdict, gate, mcnemar
+from ldsvm.experiment.gate import GateConfig, Verdict, gate, level, mcnemar
 from ldsvm.experiment.judge import Score
 
 
@@ -20,8 +21,10 @@ def score(wrong: int, n: int = 1000) -> Score:
     )  # fmt: skip
 
 
-def judged(rules: object, wrong: int = 50, old: int | None = 80, only: tuple[int, int] = (40, 10)) -> Verdict:
-    return gate(GateConfig.model_validate(rules), score(wrong), None if old is None else score(old), only)
+def judged(
+    rules: object, wrong: int = 50, old: int | None = 80, only: tuple[int, int] = (40, 10), look: int = 1
+) -> Verdict:
+    return gate(GateConfig.model_validate(rules), score(wrong), None if old is None else score(old), only, look)
 
 
 def test_the_probability_is_a_sum_of_binomials() -> None:
@@ -52,6 +55,34 @@ def test_two_equal_models_are_rarely_taken_for_different_ones() -> None:
         only = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
         promoted += judged({}, only=only).promote
     assert 0.005 < promoted / 2000 < 0.06
+
+
+def promoted(looks: int, wins: float, losses: float, runs: int = 2000) -> float:
+    """Return how often one of so many looks promotes, each on the rows of the one before and 100 more."""
+    rng = np.random.default_rng(1)
+    chances = [wins, losses, 1 - wins - losses]
+    found = rng.multinomial(100, chances, (runs, looks)).cumsum(axis=1)
+    p = binom.sf(found[:, :, 0] - 1, found[:, :, :2].sum(axis=2), 0.5)
+    return float((p <= [level(0.95, look) for look in range(1, looks + 1)]).any(axis=1).mean())
+
+
+def test_twenty_looks_at_growing_rows_promote_noise_in_five_per_cent_of_the_cases_at_most() -> None:
+    assert 0.005 < promoted(20, 0.05, 0.05) <= 0.05
+
+
+def test_a_challenger_that_is_truly_better_gets_through_sooner_or_later() -> None:
+    # 10 % wrong against 6 %, in holdouts of 100, 200, … rows; one that is as much worse never does
+    assert promoted(10, 0.07, 0.03) > 0.75 and promoted(20, 0.07, 0.03) > 0.98
+    assert promoted(20, 0.03, 0.07) < 0.005
+
+
+def test_the_levels_of_all_looks_add_up_to_what_is_allowed_and_the_sentence_says_which() -> None:
+    assert sum(level(0.95, look) for look in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
+    later = judged({}, only=(40, 24), look=3)
+    assert judged({}, only=(40, 24), look=1).promote is False and not later.promote
+    assert later.sentence.endswith("at most 0.417 % is wanted at look 3 since the champion.")
+    assert judged({}, only=(40, 22)).promote and not judged({}, only=(40, 22), look=3).promote
+    assert judged({"evidence": "not_worse"}, only=(22, 38), look=9).checks[0].bound == pytest.approx(0.05)
 
 
 def test_not_worse_takes_an_equal_model_and_refuses_one_that_is_worse_beyond_chance() -> None:

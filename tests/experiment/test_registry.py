@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,31 +32,38 @@ def fitted() -> Any:
 
 
 @pytest.fixture
-def version() -> Callable[[Registry], Any]:
-    def make(registry: Registry) -> Any:
+def version() -> Callable[..., Any]:
+    def make(registry: Registry, against: Any = None) -> Any:
         with registry.tracker.run("retrain", kind="retrain") as run:
             source = run.model(fitted(), np.zeros((2, 4)), registry.name)
-            found = registry.register(run, source, {"run": run.id})
+            found = registry.register(run, source, {"run": run.id}, against)
         registry.describe(found, "# a card")
         return found
 
     return make
 
 
+def again(registry: Registry, one: Any, against: Any = None) -> Any:
+    """Register a version once more, which is quick."""
+    with registry.tracker.run("retrain", kind="retrain") as run:
+        return registry.register(run, one.source, {"run": run.id}, against)
+
+
 def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
-    tmp_path: Path, version: Callable[[Registry], Any]
+    tmp_path: Path, version: Callable[..., Any]
 ) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     assert registry.get() is None
     with pytest.raises(RegistryFailed, match=r"^No version of m is champion \(no model is registered\)"):
         registry.needed()
-    one, two = version(registry), version(registry)
-    with registry.tracker.run("killed", kind="retrain") as run:
-        three = registry.register(run, two.source, {})
-        assert registry.refused() is None  # whether it is refused is not decided yet
-    assert registry.refused() == three
-    assert registry.promote(one, None) and not registry.promote(two, None)
+    one = version(registry)
+    assert registry.promote(one, None) and not registry.promote(one, None)
     assert registry.get() == one and registry.get(PREVIOUS) is None
+    two = again(registry, one, one)
+    with registry.tracker.run("killed", kind="retrain") as run:
+        three = registry.register(run, two.source, {}, one)
+        assert registry.refused(one) is None  # whether it is refused is not decided yet
+    assert registry.refused(one) == three and registry.judged(one) == [two, three]
     with ThreadPoolExecutor() as pool:  # two retrainings that were judged against the same champion
         done = list(pool.map(lambda v: registry.promote(v, one), [two, three]))
     assert sorted(done) == [False, True] and registry.get(PREVIOUS) == one
@@ -66,8 +74,67 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     assert registry.facts(one) == {"run": one.run_id}
 
 
+def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
+    registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
+    one = version(registry)
+    assert registry.refused(None) == one  # until it is promoted
+    registry.promote(one, None)
+    assert registry.refused(one) is None and registry.judged(one) == []
+    two = again(registry, one, one)
+    registry.promote(two, one)
+    three = again(registry, one, two)
+    assert registry.refused(two) == three and registry.judged(two) == [three]
+    registry.rollback()
+    assert registry.refused(one) == two  # the same rows would only promote it again
+    four = again(registry, one, one)
+    assert registry.judged(one) == [two, four] and registry.refused(one) == four
+
+
+class Killed(Exception):
+    """What stands for a kill: nothing after it is done."""
+
+
+@pytest.mark.parametrize("move", ["promote", "rollback"])
+def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
+    tmp_path: Path, version: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, move: str
+) -> None:
+    registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
+    versions = [version(registry)]
+    registry.promote(versions[0], None)
+    versions.append(again(registry, versions[0]))
+    registry.promote(versions[1], versions[0])
+    client, writes = registry.client.client, 0
+    for after in range(6):
+        now, before = registry.needed(), registry.needed(PREVIOUS)
+        meant = again(registry, now) if move == "promote" else before
+        writes = 0
+
+        def written(real: Any, after: int = after) -> Any:
+            def call(*args: Any) -> Any:
+                nonlocal writes
+                if writes == after:
+                    raise Killed
+                writes += 1
+                return real(*args)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("set", "delete"):
+                for what in ("alias", "tag"):
+                    full = f"{name}_registered_model_{what}"
+                    patch.setattr(client, full, written(getattr(client, full)))
+            with suppress(Killed):
+                registry.promote(meant, now) if move == "promote" else registry.rollback()
+        found = client.search_registered_models("name = 'm'")[0].aliases
+        raw = {alias: str(number) for alias, number in found.items()}
+        assert raw["champion"] in {str(now.number), str(meant.number)} and raw.get("previous") != raw["champion"]
+        done = after > 0  # what was meant is written down, so it is finished
+        assert (registry.needed(), registry.needed(PREVIOUS)) == ((meant, now) if done else (now, before))
+
+
 def test_a_registered_model_answers_the_same_bits_and_a_damaged_one_is_told(
-    tmp_path: Path, version: Callable[[Registry], Any]
+    tmp_path: Path, version: Callable[..., Any]
 ) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     registry.promote(version(registry), None)

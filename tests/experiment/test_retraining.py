@@ -11,14 +11,15 @@ import pandas as pd
 import pytest
 
 from ldsvm.datasets import DataError
-from ldsvm.experiment import promotion, record, retraining
+from ldsvm.experiment import arrivals, promotion, record, retraining
+from ldsvm.experiment.arrivals import Mark, News
 from ldsvm.experiment.config import Config, MethodConfig
+from ldsvm.experiment.division import divide
 from ldsvm.experiment.drift import Drift, Shift
 from ldsvm.experiment.load import ConfigError, load_config
-from ldsvm.experiment.prepared import load_source
+from ldsvm.experiment.prepared import Source
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.promotion import Known
-from ldsvm.experiment.retraining import Mark
 from ldsvm.experiment.worker import Here
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,12 +57,16 @@ def config(place: Path, *more: str) -> Config:
 
 
 def trained(settings: Config, champion: Known | None) -> promotion.Duel:
-    wanted, prepared = promotion.challenge(settings, champion)
+    made = promotion.challenge(settings, champion)
+    fit(made)
+    return promotion.duel(made)
+
+
+def fit(made: promotion.Challenge) -> None:
     record.settle(
-        wanted, prepared, wanted.problems[0], "ours",
+        made.config, made.prepared, made.config.problems[0], "ours",
         on_trials=lambda done, total: None, on_step=lambda row: None, runner=Here(),
     )  # fmt: skip
-    return promotion.duel(wanted, prepared, champion)
 
 
 def known(duel: promotion.Duel) -> Known:
@@ -95,19 +100,32 @@ def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(p
     assert second.verdict.promote
 
 
+@pytest.mark.parametrize("evidence", ["better", "not_worse"])
+def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evidence: str) -> None:
+    first = trained(config(place), None)
+    rows(400, 1).to_parquet(place / "in" / "1.parquet")
+    worse = "methods.ours={estimator: ldsvm, params: {gamma: 100, n_basis: 2, max_iter: 2}}"
+    settings = config(place, worse, f"production.gate={{evidence: {evidence}}}")
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.score.error > second.champion.error + 0.2
+    (check,) = second.verdict.checks
+    assert second.only_right[1] > second.only_right[0] + 20
+    assert not check.passed and check.name == f"mcnemar {evidence}"
+
+
 def test_times_tell_what_is_new_and_the_latest_rows_judge(place: Path) -> None:
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
-    source = load_source(settings)
-    then = retraining.mark(settings, source)
+    reading = arrivals.read(settings)
+    then = arrivals.mark(reading)
     assert then.time == 299 and then.files is None
     rows(100, 1).to_parquet(place / "in" / "0.parquet")  # the same file with other rows: times tell all the same
-    source = load_source(settings)
-    assert retraining.fresh(settings, source, then).all()
-    assert retraining.fresh(settings, source, replace(then, time=1049.0)).sum() == 50
-    new = retraining.fresh(settings, source, replace(then, time=1049.0))
-    split = retraining.divide(settings, source, new)
-    assert source.data.train.times is not None
-    assert sorted(source.data.train.times[split.test].tolist()) == list(range(1085, 1100))
+    reading = arrivals.read(settings)
+    assert arrivals.fresh(settings, reading, then).all()
+    assert arrivals.fresh(settings, reading, replace(then, time=1049.0)).sum() == 50
+    new = arrivals.fresh(settings, reading, replace(then, time=1049.0))
+    split, _ = divide(settings, reading, new)
+    assert reading.source.data.train.times is not None
+    assert sorted(reading.source.data.train.times[split.test].tolist()) == list(range(1085, 1100))
     assert len(split.train) + len(split.validation) + len(split.test) == 100
 
 
@@ -115,12 +133,14 @@ def test_groups_stay_on_one_side_also_with_their_old_rows(place: Path) -> None:
     frame = rows(400, 0).assign(who=lambda f: f.index % 40)
     frame.iloc[:200].to_parquet(place / "in" / "0.parquet")
     settings = config(place, "dataset.group=who")
-    then = retraining.mark(settings, load_source(settings))
+    then = arrivals.mark(arrivals.read(settings))
     frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
-    source = load_source(settings)
-    split = retraining.divide(settings, source, retraining.fresh(settings, source, then))
-    assert source.data.train.groups is not None
-    sides = [set(source.data.train.groups[part].tolist()) for part in (split.train, split.validation, split.test)]
+    reading = arrivals.read(settings)
+    split, _ = divide(settings, reading, arrivals.fresh(settings, reading, then))
+    assert reading.source.data.train.groups is not None
+    sides = [
+        set(reading.source.data.train.groups[part].tolist()) for part in (split.train, split.validation, split.test)
+    ]
     assert all(sides) and sum(map(len, sides)) == len(set.union(*sides)) == 40
     assert split.test.min() >= 200 and 40 <= len(split.test) <= 80
 
@@ -129,54 +149,254 @@ def test_dates_are_kept_as_texts_and_compared_as_dates(place: Path) -> None:
     frame = rows(50, 0).assign(when=pd.date_range("2024-01-01", periods=50, tz="UTC"))
     frame.to_parquet(place / "in" / "0.parquet")
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
-    source = load_source(settings)
-    then = retraining.mark(settings, source)
+    reading = arrivals.read(settings)
+    then = arrivals.mark(reading)
     assert isinstance(then.time, str) and then.time.startswith("2024-02-19")
-    assert not retraining.fresh(settings, source, then).any()
-    assert retraining.fresh(settings, source, replace(then, time="2024-02-10")).sum() == 9
+    assert not arrivals.fresh(settings, reading, then).any()
+    assert arrivals.fresh(settings, reading, replace(then, time="2024-02-10")).sum() == 9
 
 
 def test_a_changed_file_is_refused_by_name(place: Path) -> None:
     settings = config(place)
-    then = retraining.mark(settings, load_source(settings))
+    then = arrivals.mark(arrivals.read(settings))
     rows(301, 0).to_parquet(place / "in" / "0.parquet")
     with pytest.raises(DataError, match=r"^0\.parquet was changed since the champion was trained on it"):
-        retraining.fresh(settings, load_source(settings), then)
+        arrivals.fresh(settings, arrivals.read(settings), then)
 
 
 def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
     settings = config(place)
-    then = retraining.mark(settings, load_source(settings))
+    then = arrivals.mark(arrivals.read(settings))
     (place / "in" / "0.parquet").rename(place / "in" / "9.parquet")
     (place / "in" / "8.parquet").write_bytes((place / "in" / "9.parquet").read_bytes())
-    assert not retraining.fresh(settings, load_source(settings), then).any()
+    assert not arrivals.fresh(settings, arrivals.read(settings), then).any()
+
+
+def test_rows_that_are_gone_or_came_late_are_counted(place: Path) -> None:
+    settings = config(place)
+    then = arrivals.mark(arrivals.read(settings))
+    rows(150, 1).to_parquet(place / "in" / "1.parquet")
+    (place / "in" / "0.parquet").unlink()
+    reading = arrivals.read(settings)
+    assert arrivals.news(reading, then, arrivals.fresh(settings, reading, then)) == News(150, 300, lost=300)
+    timed = config(place, "dataset.drop=[]", "dataset.time=when")
+    then = replace(arrivals.mark(arrivals.read(timed)), time=1099.0, rows=90)
+    reading = arrivals.read(timed)
+    assert arrivals.news(reading, then, arrivals.fresh(timed, reading, then)) == News(50, 90, late=10)
+
+
+def test_a_time_that_has_not_come_yet_is_refused_before_all_later_rows_look_old(place: Path) -> None:
+    now = pd.Timestamp.now("UTC").floor("s")
+    frame = rows(50, 0).assign(when=[now - pd.Timedelta(hours=hour) for hour in range(50)])
+    frame.loc[0, "when"] = now + pd.Timedelta(hours=20)  # somebody's local time
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    arrivals.read(settings)
+    frame.loc[17, "when"] = pd.Timestamp("2099-01-01", tz="UTC")
+    frame.to_parquet(place / "in" / "0.parquet")
+    with pytest.raises(DataError, match=r"^dataset\.time when is in the future in row 17, such as 2099-01-01T"):
+        arrivals.read(settings)
+
+
+def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, real = config(place), arrivals.load_source
+
+    def load(wanted: Config) -> Any:
+        found = real(wanted)
+        rows(50, 1).to_parquet(place / "in" / "1.parquet")
+        return found
+
+    monkeypatch.setattr(arrivals, "load_source", load)
+    with pytest.raises(DataError, match=r"was changed while it was read; start again\.$"):
+        arrivals.read(settings)
+
+
+def test_what_arrives_during_the_training_is_new_the_next_time(place: Path) -> None:
+    settings = config(place)
+    made = promotion.challenge(settings, None)
+    rows(200, 1).to_parquet(place / "in" / "1.parquet")
+    fit(made)
+    first = promotion.duel(made)
+    assert first.facts["mark"]["rows"] == 300 and list(first.facts["mark"]["files"]) == ["0.parquet"]
+    assert promotion.look(settings, known(first)).new == 200
+
+
+def test_matrices_without_times_are_refused_before_anything_is_trained(place: Path) -> None:
+    frame = rows(100, 0)
+    np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str))
+    settings = config(place, f"dataset.path={place / 'm.npz'}", "dataset.drop=[]", "dataset.label=null")
+    with pytest.raises(
+        DataError, match=r"npz data are one file, .* allowed: an array of times in it, dataset\.time\.$"
+    ):
+        promotion.look(settings, None)
+    np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str), times=frame["when"])
+    assert promotion.look(settings, None).decision.action == "retrain"
+
+
+@pytest.mark.parametrize("dates", [1, 2, 3])
+def test_few_dates_divide_at_random_and_it_is_said(place: Path, dates: int) -> None:
+    frame = pd.concat([rows(300, 0).assign(when=0), rows(100, 1).assign(when=np.arange(100) * dates // 100 + 1)])
+    frame = frame.reset_index(drop=True)
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = arrivals.read(settings)
+    new = arrivals.fresh(settings, reading, Mark("", time=0.0, rows=300))
+    split, said = divide(settings, reading, new)
+    assert len(split.test) == {1: 30, 2: 50, 3: 33}[dates] and new[split.test].all()
+    random = ["Rows were divided at random and not by dataset.time when: too many rows are of the latest time."]
+    assert said == (random if dates == 1 else [])
+    frame.loc[300:, "when"] = np.where(np.arange(100) < 5, 1, 2)  # nearly all at the last moment
+    frame.to_parquet(place / "in" / "0.parquet")
+    split, said = divide(settings, arrivals.read(settings), new)
+    assert len(split.test) == 30 and said == random
+
+
+def test_a_label_of_the_latest_rows_only_is_learnt_and_judged(place: Path) -> None:
+    frame = rows(400, 0)
+    frame.loc[380:, "label"] = "dog"
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = arrivals.read(settings)
+    split, said = divide(settings, reading, arrivals.fresh(settings, reading, Mark("", time=299.0)))
+    assert said == [
+        "Rows were divided at random and not by dataset.time when: only the latest rows have some of the labels."
+    ]
+    y = reading.source.data.train.y
+    assert all((y[part] == "dog").any() for part in (split.train, split.validation, split.test))
+
+
+@pytest.mark.parametrize("more", [(), ("dataset.group=who",)])
+def test_a_label_too_rare_for_all_parts_trains(place: Path, more: tuple[str, ...]) -> None:
+    frame = rows(400, 0).assign(who=lambda f: f.index // 5)
+    settings = config(place, *more) if more else config(place, "dataset.drop=[when, who]")
+    for only in (range(399, 400), range(395, 400)):
+        frame.loc[only, "label"] = "dog"
+        frame.iloc[:300].to_parquet(place / "in" / "0.parquet")
+        frame.iloc[300:].to_parquet(place / "in" / "1.parquet")
+        reading = arrivals.read(settings)
+        split, said = divide(settings, reading, np.arange(400) >= 300)
+        y = reading.source.data.train.y
+        assert (y[split.train] == "dog").any()
+        assert said in ([], ["Labels too rare to judge, whose rows all train: dog."])
+        if more:
+            groups = reading.source.data.train.groups
+            assert groups is not None and not set(groups[split.train]) & set(groups[split.test])
+
+
+@pytest.mark.parametrize("holdout", [0.99, 0.004])
+def test_a_holdout_that_leaves_a_part_empty_is_one_sentence(place: Path, holdout: float) -> None:
+    settings = config(place, f"production.holdout={holdout}")
+    reading = arrivals.read(settings)
+    with pytest.raises(
+        DataError, match=rf"^production\.holdout is {holdout:g} of 100 new rows, beside 0 old ones, which"
+    ):
+        divide(settings, replace(reading, source=taken(reading.source, 100)), np.ones(100, bool))
+
+
+def taken(source: Source, n: int) -> Source:
+    data = replace(source.data, train=source.data.train.take(np.arange(n)))
+    return replace(source, data=data, kept=source.kept[:n])
+
+
+def test_a_champion_without_missing_values_is_asked_about_rows_that_have_some(place: Path) -> None:
+    first = trained(config(place), None)
+    rows(200, 1).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "1.parquet")
+    settings = config(place, "dataset.missing=impute")
+    found = promotion.look(settings, known(first))
+    assert found.drift is not None and [shift.name for shift in found.drift.inputs if shift.drifted] == ["a"]
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.champion.n_test == second.score.n_test == 60
+    assert promotion.look(settings, known(second)).new == 0
+    rows(200, 2).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "2.parquet")
+    again = promotion.look(settings, known(second)).drift
+    assert again is not None and trained(settings, known(second)).champion is not None
+
+
+def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Path) -> None:
+    first = trained(config(place), None)
+    timed = known(first)
+    frame = rows(200, 1)[["b", "when", "label", "a"]].assign(c=0.5)
+    (place / "in" / "0.parquet").unlink()  # so that the first file says the order
+    frame.to_parquet(place / "in" / "1.parquet")
+    settings = config(place, "production.lost_share=1")
+    found = promotion.look(settings, timed)
+    assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
+    made = promotion.challenge(settings, timed)
+    assert made.champion is not None and made.champion.error < 0.1
+    frame.drop(columns="a").to_parquet(place / "in" / "1.parquet")
+    for step in (promotion.look, promotion.challenge):
+        with pytest.raises(
+            DataError, match=r"^The champion was trained with column 'a', which the data lack; allowed: "
+        ):
+            step(settings, timed)
+
+
+def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path) -> None:
+    def texts(n: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(2, size=n)
+        words = np.minimum(rng.zipf(1.3, size=(n, 12)), 2000) + 3000 * (rng.random((n, 12)) < 0.2 + 0.3 * y[:, None])
+        said = [" ".join(f"w{word}" for word in row) for row in words]
+        return pd.DataFrame({"said": said, "label": np.array(["ant", "bee"])[y]})
+
+    linear = "methods={ours: {estimator: ldsvm, params: {map: linear, max_iter: 5}, search: {C: [1]}}}"
+    texts(300, 0).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.text=said", "features=[tfidf]", linear)
+    first = trained(settings, None)
+    texts(300, 1).to_parquet(place / "in" / "1.parquet")
+    drift = promotion.look(settings, known(first)).drift
+    assert drift is not None and len(drift.inputs) > 300 and drift.sentences == ["Nothing has drifted."]
+    assert trained(settings, known(first)).champion is not None
+
+
+def test_an_overfitted_map_does_not_look_like_drift(place: Path) -> None:
+    def wide(n: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.normal(size=(n, 60)), columns=[f"x{d}" for d in range(60)])
+        return table.assign(label=np.where(table["x0"] + 0.5 * rng.normal(size=n) > 0, "ant", "bee"))
+
+    (place / "in" / "0.parquet").unlink()
+    wide(200, 0).to_parquet(place / "in" / "0.parquet")
+    flexible = (
+        "methods={ours: {estimator: ldsvm, params: {gamma: 0.05, n_basis: 110, C: 100, max_iter: 5}},"
+        " linear: {estimator: linear_svm}}"
+    )
+    settings = config(place, "dataset.drop=[]", flexible)
+    first = trained(settings, None)
+    X, y = promotion.challenge(settings, None).prepared.arrays("train", "original")
+    assert (first.pipeline.predict(pd.DataFrame(X, columns=[f"x{d}" for d in range(60)])) == y).mean() > 0.94
+    assert first.score.error > 0.15  # so the map knows its training rows by heart
+    wide(300, 1).to_parquet(place / "in" / "1.parquet")
+    drift = promotion.look(settings, known(first)).drift
+    assert drift is not None and not drift.latent.drifted and drift.latent.psi < 0.5
+    assert drift.sentences == ["Nothing has drifted."]
 
 
 def test_times_that_come_or_go_are_refused(place: Path) -> None:
     settings = config(place)
-    then = retraining.mark(settings, load_source(settings))
+    then = arrivals.mark(arrivals.read(settings))
     timed = config(place, "dataset.drop=[]", "dataset.time=when")
     with pytest.raises(DataError, match=r"^dataset\.time is when, which it was not when the champion was trained"):
-        retraining.fresh(timed, load_source(timed), then)
+        arrivals.fresh(timed, arrivals.read(timed), then)
 
 
 def test_a_new_file_that_sorts_before_the_old_ones_is_the_new_one(place: Path) -> None:
     settings = config(place, "dataset.missing=drop")
-    then = retraining.mark(settings, load_source(settings))
+    then = arrivals.mark(arrivals.read(settings))
     frame = rows(20, 1).assign(a=lambda f: f["a"].where(np.arange(20) > 4))  # five rows are left out on reading
     frame.to_parquet(place / "in" / "-1.parquet")
-    new = retraining.fresh(settings, load_source(settings), then)
+    new = arrivals.fresh(settings, arrivals.read(settings), then)
     assert np.flatnonzero(new).tolist() == list(range(15)) and len(new) == 315
 
 
 def test_data_of_the_catalogue_are_new_when_their_content_is(tmp_path: Path) -> None:
     paths = [f"paths.cache={tmp_path / 'cache'}", f"paths.runs={tmp_path / 'runs'}"]
     settings = load_config("conf/production/digits.yaml", paths, root=ROOT)
-    source = load_source(settings)
-    then = retraining.mark(settings, source)
-    assert then == Mark(source.data.sha256)
-    assert not retraining.fresh(settings, source, then).any()
-    assert retraining.fresh(settings, source, Mark("another")).all()
+    reading = arrivals.read(settings)
+    then = arrivals.mark(reading)
+    assert then == Mark(reading.source.data.sha256, rows=1797)
+    assert not arrivals.fresh(settings, reading, then).any()
+    assert arrivals.fresh(settings, reading, Mark("another")).all()
 
 
 def shift(name: str, drifted: bool) -> Shift:
@@ -193,15 +413,47 @@ def moved(inputs: int, unknown: tuple[str, ...] = ()) -> Drift:
         (99, None, {}, "skip"),
         (100, moved(0), {}, "retrain"),
         (100, moved(1), {}, "retrain"),
-        (100, moved(2), {}, "alarm"),
-        (100, moved(2), {"alarm_share": 0.6}, "retrain"),
+        (100, moved(2), {}, "retrain"),
+        (100, moved(3), {}, "alarm"),
+        (100, moved(4), {"alarm_share": 1}, "retrain"),
+        (100, moved(1), {"alarm_share": 0}, "alarm"),
         (100, moved(0, ("dog",)), {}, "alarm"),
         (100, moved(0, ("dog",)), {"unknown_labels": "retrain"}, "retrain"),
     ],
 )
 def test_rows_and_drift_decide(new: int, drift: Drift | None, rules: dict[str, Any], action: str) -> None:
     wanted = ProductionConfig.model_validate({"model": "m", "drift": rules})
-    assert retraining.decide(wanted, new, drift).action == action
+    assert retraining.decide(wanted, News(new), drift).action == action
+
+
+@pytest.mark.parametrize(
+    ("found", "drift", "rules", "action", "said"),
+    [
+        (News(100, 300, lost=10), moved(0), {}, "retrain", "10 of the champion's 300 rows are no longer there."),
+        (News(100, 300, lost=151), moved(0), {}, "alarm", "more than 0.5 of its rows, production.lost_share."),
+        (News(100, 300, lost=300), moved(0), {"lost_share": 1}, "retrain", "300 of the champion's 300 rows"),
+        (News(9, 300, lost=300), None, {}, "skip", "300 of the champion's 300 rows are no longer there."),
+        (News(50, 300, late=30), None, {}, "skip", "30 rows came late: "),
+        (News(0, 300, late=100), None, {}, "alarm", "a wrong time in the champion's training"),
+        (News(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
+        (News(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
+        (News(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
+        (News(100, 300), moved(4), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (News(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (News(100), moved(0), {"holdout": 0.001}, "skip", "production.holdout of 0.001 leaves 0 of them to judge, 10"),
+        (News(100), moved(0), {"holdout": 0.1}, "retrain", "100 new rows."),
+    ],
+)
+def test_what_is_gone_late_or_acknowledged_is_told(
+    found: News, drift: Drift | None, rules: dict[str, Any], action: str, said: str
+) -> None:
+    decision = retraining.decide(ProductionConfig.model_validate({"model": "m", **rules}), found, drift)
+    assert decision.action == action and said in decision.sentence
+
+
+def test_an_acknowledgement_asks_for_the_same_challenger(place: Path) -> None:
+    plain, given = config(place), config(place, "production.acknowledge=true")
+    assert promotion.asked(plain) == promotion.asked(given) != promotion.asked(config(place, "seed=1"))
 
 
 def test_the_search_is_around_the_champion() -> None:

@@ -7,8 +7,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,18 @@ def rows(which: slice, change: Callable[[Any], Any] = lambda X: X) -> pd.DataFra
     return table.assign(label=y[order])
 
 
+def called(place: Path, name: str, *overrides: str) -> tuple[list[str], dict[str, str]]:
+    given = [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}", f"dataset.path={place / 'in'}"]
+    command = [sys.executable, "-m", "flows", name, "conf/production/digits.yaml", *given, *QUICK, *overrides]
+    return command, {key: value for key, value in os.environ.items() if key != "PREFECT_API_URL"}
+
+
 @pytest.fixture
 def call(tmp_path: Path) -> Call:
     (tmp_path / "in").mkdir()
 
     def run(name: str, *overrides: str) -> tuple[int, str]:
-        given = [
-            f"paths.runs={tmp_path / 'runs'}",
-            f"paths.cache={tmp_path / 'cache'}",
-            f"dataset.path={tmp_path / 'in'}",
-        ]
-        command = [sys.executable, "-m", "flows", name, "conf/production/digits.yaml", *given, *QUICK, *overrides]
-        environment = {key: value for key, value in os.environ.items() if key != "PREFECT_API_URL"}
+        command, environment = called(tmp_path, name, *overrides)
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
         )
@@ -59,6 +60,16 @@ def tracked(place: Path) -> list[tuple[str, str]]:
     )
     with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
         return store.execute(query).fetchall()
+
+
+def statuses(place: Path) -> list[str]:
+    """Return the states of all runs; none while there is no store."""
+    file = place / "runs" / "mlflow.db"
+    if not file.exists():
+        return []
+    with closing(sqlite3.connect(file)) as store, suppress(sqlite3.OperationalError):
+        return [status for (status,) in store.execute("select status from runs")]
+    return []
 
 
 def cards(place: Path) -> list[str]:
@@ -83,9 +94,9 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
     assert aliases(tmp_path) == {"champion": 1}
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
-    assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused already.")
+    assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused or rolled back already.")
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
-    rest = ["production.drift.alarm_share=1", "production.gate.error_percent.threshold=50"]
+    rest = ["production.acknowledge=true", "production.gate.error_percent.threshold=50"]
     code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
     assert (code, said) == (0, "digits version 3: Promoted: all 5 rules hold.")
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
@@ -106,6 +117,22 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     found = tracked(tmp_path)
     assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
     assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_retraining_leaves_nothing_half_done_and_the_next_one_ends_it(call: Call, tmp_path: Path) -> None:
+    rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
+    command, environment = called(tmp_path, "retrain")
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **silent) as process:  # type: ignore[call-overload]
+        while not statuses(tmp_path):  # the challenger is being trained
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+    assert "RUNNING" in statuses(tmp_path) and aliases(tmp_path) == {} and cards(tmp_path) == []
+    assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
+    assert set(statuses(tmp_path)) == {"KILLED", "FINISHED"}
+    assert aliases(tmp_path) == {"champion": 1} and len(cards(tmp_path)) == 1
 
 
 def test_a_file_without_the_section_is_one_sentence(call: Call) -> None:

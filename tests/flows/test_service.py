@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,8 +13,10 @@ import threading
 import time
 import urllib.error
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -135,6 +138,29 @@ def test_what_is_deployed_names_files_that_load_and_no_place_of_this_machine() -
         assert file == f"flows/{flow}.py" and one["work_pool"]["name"] == "local"
         assert one["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
         assert [(rule["active"], "/" in rule["timezone"]) for rule in one["schedules"]] == [(False, True)]
+
+
+@pytest.mark.parametrize("monday", ["2025-03-24", "2025-10-20"])  # clocks change on the Sunday of that week
+def test_a_clock_change_neither_skips_nor_doubles_a_scheduled_run(monday: str) -> None:
+    from prefect.server.schemas.schedules import CronSchedule
+
+    said = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))
+    for rule in [rule for one in said["deployments"] for rule in one["schedules"]]:
+        schedule = CronSchedule(cron=rule["cron"], timezone=rule["timezone"])
+        zone = ZoneInfo(rule["timezone"])
+        now = datetime.fromisoformat(monday).replace(tzinfo=zone)
+        end = now + timedelta(days=14)
+        days = []
+        while True:
+            (run,) = asyncio.run(schedule.get_dates(1, start=now))
+            if run >= end:
+                break
+            days.append(run.astimezone(zone).date())
+            now = run.astimezone(UTC) + timedelta(seconds=1)  # as the server does, which asks again and again
+        _, hour, _, _, on = rule["cron"].split()
+        week = {"*": range(7), "1-5": range(5), "6": [5], "0": [6]}[on]
+        first = datetime.fromisoformat(monday).date()
+        assert int(hour) and days == [first + timedelta(days=7 * number + day) for number in range(2) for day in week]
 
 
 @pytest.fixture

@@ -37,8 +37,17 @@ def inventory(spec: FileSpec) -> list[Part]:
     """
     found, _ = find(spec)
     if found.format not in (*TABLES, "text"):
-        raise DataError(f"{found.given}: {found.format} data are one file, so none can be new; allowed: dataset.time.")
+        where = (
+            "an array of times in it, dataset.time" if found.format == "npz" else "a table, or an NPZ file with times"
+        )
+        raise DataError(f"{found.given}: {found.format} data are one file, so none can be new; allowed: {where}.")
     return [_part(file, found, spec) for file in found.files]
+
+
+def listing(spec: FileSpec) -> list[tuple[str, int, int]]:
+    """Return name, size and time of change of each file of ``spec.path``: equal lists mean that nothing was changed."""
+    files = [(file, file.stat()) for file in find(spec)[0].files]
+    return [(str(file), about.st_size, about.st_mtime_ns) for file, about in files]
 
 
 def _part(file: Path, found: Found, spec: FileSpec) -> Part:

@@ -1,0 +1,114 @@
+"""How old and new rows are divided into those that train, validate, and judge. No MLflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError, Split, splits
+from ldsvm.experiment.arrivals import Reading, Rows
+from ldsvm.experiment.config import Config
+
+
+def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str]]:
+    """Return a split whose test rows are a share of the new ones and whose other rows train and validate, and remarks.
+
+    Where rows have groups, none has rows on both sides; else, where they have times, the latest ones judge and
+    validate, unless far too many are of the latest time, or only they have some of the labels; else both are drawn in
+    the proportions of the classes. Rows of labels that are too rare for all parts train.
+    """
+    rules = config.production
+    assert rules is not None
+    groups, said = reading.source.data.train.groups, []
+    split = _divided(config, reading, new, by_time=reading.times is not None and groups is None)
+    if split is None or (groups is None and reading.times is not None and _untrained(reading, split).any()):
+        why = (
+            "too many rows are of the latest time" if split is None else "only the latest rows have some of the labels"
+        )
+        said.append(f"Rows were divided at random and not by dataset.time {config.dataset.time}: {why}.")
+        split = _divided(config, reading, new, by_time=False)
+    assert split is not None
+    _check(rules.holdout, new, split)
+    split, rare = _training_knows_all(reading, split)
+    if rare:
+        said.append(f"Labels too rare to judge, whose rows all train: {', '.join(rare)}.")
+        _check(rules.holdout, new, split)
+    return split, said
+
+
+def _check(holdout: float, new: Rows, split: Split) -> None:
+    """Raise DataError for a part without a row."""
+    if min(len(split.train), len(split.validation), len(split.test)) == 0:
+        sizes = (
+            f"{len(split.train):,} rows to train, {len(split.validation):,} to validate, {len(split.test):,} to judge"
+        )
+        raise DataError(
+            f"production.holdout is {holdout:g} of {new.sum():,} new rows, beside {(~new).sum():,} old ones, which "
+            f"makes {sizes}; allowed: a share, and as many rows, that leave some to each."
+        )
+
+
+def _training_knows_all(reading: Reading, split: Split) -> tuple[Split, list[str]]:
+    """Return the split with all rows of labels that training lacks moved there, in whole groups; and those labels."""
+    data = reading.source.data.train
+    move = _untrained(reading, split)
+    if not move.any():
+        return split, []
+    names = sorted(map(str, np.unique(data.y[move])))
+    if data.groups is not None:
+        move = np.isin(data.groups, data.groups[move])
+    validation, test = split.validation[~move[split.validation]], split.test[~move[split.test]]
+    moved = [part[move[part]] for part in (split.validation, split.test)]
+    return Split(np.sort(np.concatenate([split.train, *moved])), validation, test, official_test=False), names
+
+
+def _untrained(reading: Reading, split: Split) -> Rows:
+    """Return which rows (N,) have a label that no training row of the split has, though others of it have."""
+    y = reading.source.data.train.y
+    others = np.zeros(len(y), bool)
+    others[np.concatenate([split.validation, split.test])] = True
+    found: Rows = others & ~np.isin(y, np.unique(y[split.train]))
+    return found
+
+
+def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> Split | None:
+    """Return a split, None where times cannot tell two parts of its rows."""
+    rules, how = config.production, config.split
+    assert rules is not None
+    places = np.flatnonzero(new)
+    which = _share(config, reading, places, rules.holdout, by_time)
+    if which is None:
+        return None
+    test = places[which]
+    rest = np.setdiff1d(np.arange(len(new)), test)
+    groups = reading.source.data.train.groups
+    if groups is not None:  # of old rows too: what the challenger has seen of a group says something of the rest
+        rest = rest[~np.isin(groups[rest], groups[test])]
+    chosen = _share(config, reading, rest, how.validation / (how.train + how.validation), by_time)
+    return None if chosen is None else Split(np.delete(rest, chosen), rest[chosen], test, official_test=False)
+
+
+def _share(
+    config: Config, reading: Reading, places: NDArray[np.intp], share: float, by_time: bool
+) -> NDArray[np.int64] | None:
+    """Return which of these rows, (m,) numbers into the places, make a share of them; None where times do not tell."""
+    rows, numbers = reading.source.data.train, reading.source.kept[places]
+    n = round(share * len(places))
+    if not 0 < n < len(places):  # `divide` says what is wrong
+        return np.arange(min(n, len(places)), dtype=np.int64)
+    sizes: dict[str, Any] = {"train": len(places) - n, "validation": n}
+    if rows.groups is not None:
+        name = f"dataset.group {config.dataset.group}"
+        return splits.grouped(
+            rows.groups[places], **sizes, seed=config.seed, y=rows.y[places], name=name, rows=numbers
+        ).validation
+    if not by_time:
+        return splits.stratified(rows.y[places], **sizes, seed=config.seed).validation
+    assert reading.times is not None
+    times = reading.times[places]
+    last = np.flatnonzero(times == times.max())
+    if len(last) <= n:  # equal times stay together, in the earlier part
+        return splits.ordered(times, **sizes, name=f"dataset.time {config.dataset.time}", rows=numbers).validation
+    return last if len(last) <= 2 * n and len(last) < len(places) else None

@@ -1,0 +1,146 @@
+"""A fit that is ended, by whatever, and goes on from its checkpoint to the same model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldsvm.shards import Serial, Threads
+from ldsvm.shards.checkpoint import CheckpointError
+from tests.shards.conftest import cut, far, model
+
+Data = tuple[np.ndarray, np.ndarray]
+ROOT = Path(__file__).resolve().parents[2]
+MAPS: dict[str, dict[str, Any]] = {
+    "rbf": {},
+    "linear": {"map": "linear"},
+    "adaptive": {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20},
+}
+
+
+class Ended(Exception):
+    pass
+
+
+def ending(at: int) -> Any:
+    def end(info: dict[str, Any]) -> None:
+        if info["iteration"] == at:
+            raise Ended
+
+    return end
+
+
+def noting(seen: list[int]) -> Any:
+    return lambda info: seen.append(info["iteration"])
+
+
+@pytest.mark.parametrize("params", MAPS.values(), ids=MAPS)
+@pytest.mark.parametrize("at", [1, 4])
+def test_a_fit_goes_on_to_the_same_model(
+    params: dict[str, Any], at: int, train: Data, valid: Data, tmp_path: Path
+) -> None:
+    rows, file = cut(train, 400), tmp_path / "fit.npz"
+    whole = model(**params).fit(rows, eval_set=valid)
+    with pytest.raises(Ended):
+        model(**params).fit(rows, eval_set=valid, checkpoint=file, callback=ending(at))
+    assert file.exists()
+    seen: list[int] = []
+    again = model(**params).fit(
+        rows, eval_set=valid, checkpoint=file, callback=lambda info: seen.append(info["iteration"])
+    )
+    assert seen == list(range(at, 7))  # what was done is not done again
+    assert far(again, whole) < (1e-3 if params.get("map") == "adaptive_rbf" else 1e-8)
+    assert [h["iteration"] for h in again.history_] == list(range(7))
+    for a, b in zip(again.history_, whole.history_, strict=True):
+        np.testing.assert_allclose(a["penalised"], b["penalised"], rtol=1e-4)
+    assert again.best_iter_ == whole.best_iter_ and not file.exists()
+
+
+def test_early_stopping_remembers_how_long_it_has_waited(train: Data, valid: Data, tmp_path: Path) -> None:
+    file, params = tmp_path / "fit.npz", {"n_iter_no_change": 3, "max_iter": 60, "C": 5.0}
+    whole = model(**params).fit(cut(train), eval_set=valid)
+    assert whole.stop_reason_ == "early_stopping"
+    with pytest.raises(Ended):
+        model(**params).fit(cut(train), eval_set=valid, checkpoint=file, callback=ending(whole.n_iter_ - 1))
+    again = model(**params).fit(cut(train), eval_set=valid, checkpoint=file)
+    assert (again.stop_reason_, again.n_iter_, again.best_iter_) == ("early_stopping", whole.n_iter_, whole.best_iter_)
+    assert far(again, whole) < 1e-8
+
+
+def test_more_iterations_may_be_asked_for_and_another_executor_may_go_on(train: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    with pytest.raises(Ended):
+        model().fit(cut(train, 300), checkpoint=file, callback=ending(3))
+    again = model(max_iter=8, n_jobs=2).fit(cut(train, 100, 500), checkpoint=file, executor=Threads(2))
+    assert far(again, model(max_iter=8).fit(cut(train))) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("params", "rows", "words"),
+    [
+        ({"C": 2.0}, 900, "params"),
+        ({}, 800, "rows"),
+        ({"C": 2.0}, 800, "params, rows"),
+    ],
+)
+def test_another_fit_does_not_go_on_from_it(params: Any, rows: int, words: str, train: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    with pytest.raises(Ended):
+        model().fit(cut(train), checkpoint=file, callback=ending(2))
+    kept = file.read_bytes()
+    with pytest.raises(CheckpointError, match=rf"fit\.npz: is of another fit \({words} differ\); remove it"):
+        model(**params).fit(cut((train[0][:rows], train[1][:rows])), checkpoint=file)
+    assert file.read_bytes() == kept
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK nonsense", "cut"])
+def test_a_damaged_checkpoint_is_one_sentence(damage: Any, train: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    with pytest.raises(Ended):
+        model().fit(cut(train), checkpoint=file, callback=ending(2))
+    file.write_bytes(file.read_bytes()[:-300] if damage == "cut" else damage)
+    with pytest.raises(CheckpointError, match=r"fit\.npz: is no checkpoint, or damaged .*; remove it to begin anew"):
+        model().fit(cut(train), checkpoint=file)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told(train: Data, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        model().fit(cut(train), checkpoint=tmp_path / "file" / "fit.npz", executor=Serial())
+
+
+def test_a_killed_process_is_gone_on_from(train: Data, tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", train[0])
+    np.save(tmp_path / "y.npy", train[1])
+    code = """
+import sys, time
+from ldsvm import LDSVMClassifier, RowBlocks
+folder = sys.argv[1]
+rows = RowBlocks.mapped(folder + "/X.npy", folder + "/y.npy", rows=300)
+fit = LDSVMClassifier(n_basis=60, C=0.5, max_iter=6, random_state=0, n_jobs=1)
+fit.fit(rows, checkpoint=folder + "/fit.npz", callback=lambda info: time.sleep(30) if info["iteration"] == 3 else None)
+"""
+    started = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and started.poll() is None:
+            found = list(tmp_path.glob("fit.npz"))
+            if found and np.load(found[0])["facts"].tobytes().count(b'"iteration"') == 3:
+                break
+            time.sleep(0.05)
+        os.kill(started.pid, signal.SIGKILL)
+    finally:
+        started.kill()
+        started.wait()
+    seen: list[int] = []
+    rows = cut(train, 300, 600)
+    again = model().fit(rows, checkpoint=tmp_path / "fit.npz", callback=noting(seen))
+    assert seen == [3, 4, 5, 6] and far(again, model().fit(rows)) < 1e-8

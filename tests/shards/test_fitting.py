@@ -1,0 +1,228 @@
+"""Fits on blocks of rows: the model does not depend on how the rows lie, or on who works on them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldsvm import LDSVMClassifier, RowBlocks
+from ldsvm.shards import Serial, Threads
+from tests.shards.conftest import cut, far, model
+
+Data = tuple[np.ndarray, np.ndarray]
+MAPS: dict[str, dict[str, Any]] = {
+    "kmeans": {},
+    "random": {"centers": "random"},
+    "linear": {"map": "linear"},
+    "one against one": {"multi_class": "ovo", "n_components": 4},
+    "balanced": {"class_weight": "balanced", "n_components": 3, "init": "random"},
+}
+
+
+@pytest.mark.parametrize("params", MAPS.values(), ids=MAPS)
+def test_blocks_and_executors_do_not_change_the_model(params: dict[str, Any], train: Data, valid: Data) -> None:
+    one = model(**params).fit(cut(train), eval_set=valid)
+    for rows, executor in [
+        (cut(train, 500), Serial()),
+        (cut(train, 100, 101, 500, 800), Serial(memory=0)),  # read and computed anew in every pass
+        (cut(train, 100, 101, 500, 800), Serial(memory=500_000)),  # inputs are kept, features are not
+        (cut(train, 100, 101, 500, 800), Threads(2)),
+        (cut(train, 300, 600), Threads(3)),
+    ]:
+        other = model(**params).fit(rows, eval_set=valid, executor=executor)
+        # with pairs of classes few rows tell the bias, so rounding shows more
+        assert far(other, one) < (1e-5 if "multi_class" in params else 1e-8), executor
+        assert [h["valid_error"] for h in other.history_] == [h["valid_error"] for h in one.history_]
+        assert other.stop_reason_ == one.stop_reason_ and other.best_iter_ == one.best_iter_
+
+
+@pytest.mark.parametrize("name", ["random", "linear", "one against one"])
+def test_it_is_the_model_of_rows_in_memory(name: str, train: Data, valid: Data) -> None:
+    params = {**MAPS[name], "centers": "random"}
+    memory = model(**params).fit(*train, eval_set=valid)
+    blocks = model(**params).fit(cut(train, 200, 450), eval_set=cut(valid, 50), executor=Threads(2))
+    # features in float32 there, in float64 here; with pairs of classes few rows tell the bias
+    assert far(blocks, memory) < (1e-3 if "multi_class" in params else 1e-5)
+    keys = ["iteration", "mu", "nested", "penalised", "distance", "train_error", "valid_error"]
+    for a, b in zip(blocks.history_, memory.history_, strict=True):
+        np.testing.assert_allclose([a[k] for k in keys], [b[k] for k in keys], rtol=1e-5)
+        assert a["kkt"] is None or a["kkt"] < 1e-8
+        assert a["gap"] < 1e-8
+
+
+def test_arrays_are_one_block_where_an_executor_is_asked_for(train: Data) -> None:
+    assert far(model().fit(*train, executor=Serial()), model().fit(cut(train))) == 0.0
+
+
+@pytest.mark.parametrize("executor", [Serial(), Serial(memory=0), Threads(2)], ids=str)
+def test_learned_centres_lower_the_objective_and_help(executor: Any, train: Data, valid: Data) -> None:
+    rows = cut(train, 300, 700)
+    fixed = model(n_basis=20).fit(rows, executor=executor)
+    learned = model(n_basis=20, map="adaptive_rbf", center_steps=400).fit(rows, executor=executor)
+    same = model(n_basis=20, map="adaptive_rbf", center_steps=400).fit(rows, executor=executor)
+    assert far(same, learned) == 0.0
+    for before, after in zip(learned.history_, learned.history_[1:], strict=False):
+        if before["mu"] == after["mu"]:
+            assert after["penalised"] <= before["penalised"] * (1 + 1e-9)
+    assert learned.score(*valid) > fixed.score(*valid) + 0.03
+
+
+def test_one_block_learns_the_centres_that_memory_does(train: Data) -> None:
+    params = {"map": "adaptive_rbf", "n_basis": 20, "centers": "random", "center_steps": 50, "max_iter": 2}
+    assert far(model(**params).fit(cut(train)), model(**params).fit(*train)) < 1e-3
+
+
+def test_two_classes_with_names(train: Data, valid: Data) -> None:
+    (X, y), (A, c) = train, valid
+    names, held = (np.where(part % 2 == 0, "even", "odd") for part in (y, c))
+    found = model(C=1.0).fit(cut((X, names), 333), eval_set=(A, held), executor=Threads(2))
+    memory = model(C=1.0, centers="random").fit(X, names)
+    assert list(found.classes_) == ["even", "odd"] and found.coef_.shape == (1, 1)
+    assert abs(found.score(A, held) - memory.score(A, held)) < 0.05
+
+
+def test_bytes_are_numbers(train: Data) -> None:
+    X, y = train
+    small = np.round(X * 16).astype(np.uint8)
+    params = {"centers": "random", "gamma": 0.002}
+    assert far(model(**params).fit(cut((small, y), 400)), model(**params).fit(small.astype(float), y)) < 1e-5
+    linear = model(map="linear").fit(cut((small, y), 400))
+    assert far(linear, model(map="linear").fit(small.astype(float), y)) < 1e-5
+
+
+def test_centres_are_those_of_lloyds_steps(train: Data) -> None:
+    X, _ = train
+    found = model(n_basis=9).fit(cut(train, 10, 500), executor=Threads(2)).centers_
+    drawn = np.sort(np.random.RandomState(0).choice(len(X), 9, replace=False))
+    centers = X[drawn].astype(np.float32).astype(float)
+    for _ in range(20):
+        nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        moved = np.stack([X[nearest == m].mean(axis=0) for m in range(9)])
+        shift, centers = ((moved - centers) ** 2).sum(), moved
+        if shift <= 1e-4 * X.var(axis=0).mean():
+            break
+    np.testing.assert_allclose(found, centers, atol=1e-6)
+
+
+def test_many_rows_for_a_centre_are_thinned_in_k_means_the_same_for_all_blocks(
+    train: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldsvm.shards import preparation
+
+    monkeypatch.setattr(preparation, "PER_CENTRE", 5)
+    one, other = (model().fit(rows, executor=Threads(2)) for rows in (cut(train, 450), cut(train, 1, 331, 650)))
+    np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
+
+
+def test_equal_rows_are_one_centre_and_it_is_said() -> None:
+    X = np.tile(np.arange(6.0)[:, None], (20, 2))
+    y = X[:, 0] > 2
+    with pytest.warns(UserWarning, match=r"n_basis=50 is more than the 6 distinct training rows"):
+        found = model(n_basis=50, C=10.0).fit(cut((X, y), 60))
+    assert found.n_basis_ == 6 and found.score(X, y) == 1.0
+
+
+def test_rows_that_are_often_equal_still_give_as_many_centres_as_are_asked_for() -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(100, 2)), 30, axis=0)
+    rows = cut((X, X[:, 0] > 0), 1000)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="n_basis")
+        found = model(n_basis=80, centers="random", max_iter=1).fit(rows)
+    assert len(np.unique(found.centers_, axis=0)) == 80
+
+
+def test_columns_of_uneven_scale_are_told(train: Data) -> None:
+    X, y = train
+    X[:, 5] *= 1e4
+    with pytest.warns(UserWarning, match="scales that gamma='scale' fits few of them"):
+        model(max_iter=1).fit(cut((X, y), 500))
+
+
+def test_a_callback_stops_the_run_and_sees_what_moved(train: Data) -> None:
+    seen: list[dict[str, Any]] = []
+    found = model().fit(cut(train, 500), callback=lambda info: seen.append(info) or len(seen) == 3)  # type: ignore[func-returns-value]
+    assert found.stop_reason_ == "callback" and found.n_iter_ == 2
+    assert all(info["calls"] > 10 and info["bytes_down"] == info["bytes_up"] == info["lost"] == 0 for info in seen)
+    assert all(0 <= info["seconds_fastest"] <= info["seconds_slowest"] for info in seen)
+
+
+def test_it_is_a_classifier_like_others_afterwards(train: Data, valid: Data) -> None:
+    from sklearn.base import clone
+
+    found = model().fit(cut(train, 500), eval_set=valid)
+    assert found.predict(valid[0]).shape == (400,) and found.transform(valid[0]).shape == (400, 9)
+    assert found.n_features_in_ == 64 and not hasattr(found, "feature_names_in_")
+    again = clone(found).fit(*train)
+    assert again.score(*valid) > 0.85
+    with pytest.raises(ValueError, match="X has 3 features"):
+        found.predict(valid[0][:, :3])
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"n_basis": None}, "n_basis=None needs all rows in one array; allowed with blocks of rows: a whole number"),
+        ({"init": "pca"}, "init='pca' needs all rows"),
+        ({"init": np.zeros((900, 9))}, "init='an array' needs all rows"),
+        ({"early_stopping": True}, "early_stopping=True .* False, with validation rows as eval_set"),
+        ({"warm_start": True}, "warm_start=True needs all rows"),
+        ({"g_solver": "libsvm"}, "g_solver='libsvm' needs all rows"),
+    ],
+)
+def test_what_needs_all_rows_is_refused(params: dict[str, Any], words: str, train: Data) -> None:
+    with pytest.raises(ValueError, match=words):
+        model(**params).fit(cut(train))
+
+
+def test_somebody_elses_regressor_is_refused(train: Data) -> None:
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(ValueError, match=r"map=Ridge\(\) needs all rows"):
+        model(map=Ridge()).fit(cut(train))
+
+
+def test_arguments_that_do_not_go_together_are_refused(train: Data) -> None:
+    X, y = train
+    with pytest.raises(ValueError, match="y must be left out"):
+        model().fit(cut(train), y)
+    with pytest.raises(ValueError, match="sample_weight cannot be used with blocks"):
+        model().fit(cut(train), sample_weight=np.ones(900))
+    with pytest.raises(ValueError, match="eval_set must be RowBlocks, or a pair"):
+        model().fit(cut(train), eval_set=X)
+    with pytest.raises(ValueError, match="executor='ray' is none; allowed"):
+        model().fit(cut(train), executor="ray")
+    with pytest.raises(ValueError, match="y contains one class only"):
+        model().fit(cut((X, np.zeros(900, int)), 400))
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(train: Data, valid: Data) -> None:
+    found = model().fit(*train)
+    before = found.predict(valid[0])
+    with pytest.raises(ValueError, match="label 11"):
+        found.fit(cut(train), eval_set=(valid[0], valid[1] + 2))
+    assert np.array_equal(found.predict(valid[0]), before) and found.n_features_in_ == 64
+
+
+def test_one_worker_for_each_block_at_most() -> None:
+    rng = np.random.default_rng(0)
+    blocks = [(rng.normal(size=(n, 2)), rng.integers(2, size=n)) for n in (1000, 1, 1, 500)]
+    rows = RowBlocks.arrays(blocks)
+    for parts in range(1, 9):
+        divided = rows.divided(parts)
+        assert len(divided) == min(parts, 4)
+        assert all(part.blocks for part in divided)
+        assert sum((part.blocks for part in divided), ()) == rows.blocks
+
+
+def test_blocks_without_rows_do_no_harm(train: Data) -> None:
+    rows = cut(train, 0, 400, 400, 900)
+    assert far(model().fit(rows, executor=Threads(3)), model().fit(cut(train))) < 1e-8
+
+
+def test_the_public_name_is_the_same_class() -> None:
+    from ldsvm import shards
+
+    assert shards.RowBlocks is RowBlocks and isinstance(model(), LDSVMClassifier)

@@ -1,0 +1,179 @@
+"""Blocks from arrays, Parquet files and mapped arrays: the same rows, and one sentence for each fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ldsvm import RowBlocks
+from ldsvm.shards import BlockError, Serial, Threads
+from tests.shards.conftest import cut, far, model
+
+Data = tuple[np.ndarray, np.ndarray]
+EMPTY = pa.table({"a": pa.array([], pa.float64()), "digit": pa.array([], pa.int64())})
+
+
+def table(X: np.ndarray, y: Any, lists: bool = False) -> pa.Table:
+    if lists:
+        values = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+        return pa.table({"pixels": values, "digit": y})
+    return pa.table({**{f"p{d}": X[:, d] for d in range(X.shape[1])}, "digit": y})
+
+
+def written(folder: Path, data: Data, edges: list[int], **options: Any) -> Path:
+    X, y = data
+    lists = options.pop("lists", False)
+    for i, (A, c) in enumerate(zip(np.split(X, edges), np.split(y, edges), strict=True)):
+        parquet.write_table(table(A, c, lists), folder / f"part{i}.parquet", **options)
+    return folder
+
+
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("how", ["folder", "glob", "file"])
+def test_parquet_is_the_same_rows(how: str, lists: bool, train: Data, tmp_path: Path) -> None:
+    edges = [] if how == "file" else [250, 600]
+    written(tmp_path, train, edges, lists=lists, row_group_size=100)
+    where = {"folder": tmp_path, "glob": tmp_path / "part*.parquet", "file": tmp_path / "part0.parquet"}[how]
+    rows = RowBlocks.parquet(where, "digit", rows=250)
+    assert [block.rows for block in rows.blocks] == (
+        [200, 200, 200, 200, 100] if how == "file" else [250, 200, 150, 200, 100]
+    )
+    whole = [np.concatenate(parts) for parts in zip(*(rows.read(i) for i in range(len(rows.blocks))), strict=True)]
+    assert np.array_equal(whole[0], train[0]) and np.array_equal(whole[1], train[1])
+    found = model().fit(rows, executor=Threads(2))
+    assert far(found, model().fit(cut(train))) < 1e-8
+    assert lists or list(found.feature_names_in_) == [f"p{d}" for d in range(64)]
+
+
+def test_mapped_arrays_are_the_same_rows(train: Data, tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", train[0])
+    np.save(tmp_path / "y.npy", train[1])
+    rows = RowBlocks.mapped(tmp_path / "X.npy", tmp_path / "y.npy", rows=400)
+    assert [block.rows for block in rows.blocks] == [400, 400, 100]
+    assert far(model().fit(rows, executor=Serial(memory=0)), model().fit(cut(train))) < 1e-8
+
+
+def test_columns_are_chosen_by_name(train: Data, tmp_path: Path) -> None:
+    written(tmp_path, train, [300])
+    rows = RowBlocks.parquet(tmp_path, "digit", columns=["p20", "p10", "p30"])
+    assert np.array_equal(rows.read(0)[0], train[0][:300, [20, 10, 30]])
+    assert list(model(n_basis=20).fit(rows).feature_names_in_) == ["p20", "p10", "p30"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: None, r"nothing\.parquet: no Parquet file is there"),
+        (lambda f: (f / "nothing.parquet").write_bytes(b"PAR1 no"), r"nothing\.parquet: is no Parquet file"),
+        (lambda f: parquet.write_table(pa.table({"a": [1.0], "d": [1]}), f / "nothing.parquet"), "it has a, d"),
+        (lambda f: parquet.write_table(EMPTY, f / "nothing.parquet"), "there are no rows"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_at_once(change: Any, words: str, tmp_path: Path) -> None:
+    change(tmp_path)
+    with pytest.raises(BlockError, match=words):
+        RowBlocks.parquet(tmp_path / "nothing.parquet", "digit")
+
+
+def test_files_with_other_columns_are_named(train: Data, tmp_path: Path) -> None:
+    written(tmp_path, train, [300])
+    parquet.write_table(table(train[0][:, :63], train[1]), tmp_path / "part9.parquet")
+    with pytest.raises(BlockError, match=r"part9\.parquet: column 'p63' is in some of the files only"):
+        RowBlocks.parquet(tmp_path, "digit")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"a": [1.0, None], "digit": [0, 1]}, "column 'a' has 1 missing values"),
+        ({"a": [1.0, 2.0], "digit": [0, None]}, "column 'digit' has 1 missing values"),
+        ({"a": [1.0, float("nan")], "digit": [0, 1]}, r"NaN in column 0"),
+        ({"a": ["x", "y"], "digit": [0, 1]}, "column 'a' is of type string; allowed: numbers"),
+        ({"a": [[1.0, 2.0], [3.0]], "digit": [0, 1]}, "lists in column 'a' are not all of the same length"),
+        ({"a": [1.0, 2.0], "digit": [0.5, float("nan")]}, "NaN"),
+    ],
+)
+def test_values_that_cannot_be_used_are_named_with_their_file(columns: Any, words: str, tmp_path: Path) -> None:
+    parquet.write_table(pa.table(columns), tmp_path / "bad.parquet")
+    with pytest.raises(BlockError, match=words) as caught:
+        model().fit(RowBlocks.parquet(tmp_path, "digit"))
+    assert "bad.parquet" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("executor", [Serial(memory=0), Threads(2, memory=0)], ids=str)
+@pytest.mark.parametrize("what", ["gone", "cut", "shorter"])
+def test_a_block_that_is_lost_in_the_middle_is_named(what: str, executor: Any, train: Data, tmp_path: Path) -> None:
+    written(tmp_path, train, [300, 600])
+    file = tmp_path / "part1.parquet"
+
+    def lose(info: dict[str, Any]) -> None:
+        if info["iteration"] == 1:
+            if what == "gone":
+                file.unlink()
+            elif what == "cut":
+                file.write_bytes(file.read_bytes()[:-20])
+            else:
+                parquet.write_table(table(train[0][:7], train[1][:7]), file)
+
+    words = "it had 300 before" if what == "shorter" else "cannot be read"
+    with pytest.raises(BlockError, match=rf"part1\.parquet: .*{words}"):
+        model().fit(RowBlocks.parquet(tmp_path, "digit"), executor=executor, callback=lose)
+
+
+def test_blocks_that_do_not_go_together_are_told(train: Data) -> None:
+    X, y = train
+    with pytest.raises(BlockError, match="block 1: has 63 inputs, the blocks before it have 64"):
+        model().fit(RowBlocks.arrays([(X, y), (X[:, :63], y)]))
+    with pytest.raises(BlockError, match="different numbers of inputs: 63, 64"):
+        model().fit(RowBlocks.arrays([(X, y), (X[:, :63], y)]), executor=Threads(2))
+    with pytest.raises(BlockError, match="texts in some blocks and numbers in others"):
+        model().fit(RowBlocks.arrays([(X, y), (X, y.astype(str))]), executor=Threads(2))
+    with pytest.raises(BlockError, match=r"block 0 has X of shape \(900,\)"):
+        RowBlocks.arrays([(y, y)])
+    with pytest.raises(BlockError, match="there are no rows"):
+        RowBlocks.arrays([])
+    with pytest.raises(BlockError, match=r"y\.npy: cannot be read"):
+        RowBlocks.mapped("X.npy", "y.npy")
+
+
+@pytest.mark.parametrize("executor", [None, Threads(2)], ids=str)
+def test_scaling_and_principal_components_are_those_of_all_rows(executor: Any, train: Data, valid: Data) -> None:
+    X, _ = train
+    rows = cut(train, 100, 650)
+    scaled, scaler = rows.scaled(executor)
+    ours = StandardScaler().fit(X)
+    for name in ("mean_", "var_", "scale_"):
+        np.testing.assert_allclose(getattr(scaler, name), getattr(ours, name), atol=1e-12)
+    reduced, pca = scaled.principal(12, executor)
+    theirs = PCA(12, svd_solver="full").fit(ours.transform(X))
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "mean_"):
+        np.testing.assert_allclose(getattr(pca, name), getattr(theirs, name), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(np.abs(pca.components_ @ theirs.components_.T), np.eye(12), atol=1e-4)
+    assert reduced.read(0)[0].shape == (100, 12)
+    found = model().fit(reduced, executor=executor)
+    whole = make_pipeline(scaler, pca, found)
+    assert whole.score(*valid) > 0.85
+    np.testing.assert_allclose(pca.transform(scaler.transform(X[:100])), reduced.read(0)[0], atol=1e-4)
+    with pytest.raises(ValueError, match="n_components=65 must be from 1 to 64"):
+        rows.principal(65)
+
+
+def test_a_constant_column_is_left_as_it_is_in_scaling() -> None:
+    X = np.c_[np.full(50, 0.1), np.arange(50.0)]
+    _, scaler = cut((X, np.arange(50) % 2), 20).scaled()
+    assert scaler.scale_[0] == 1.0
+    np.testing.assert_allclose(scaler.transform(X), StandardScaler().fit_transform(X), atol=1e-12)
+
+
+def test_a_step_that_refuses_a_block_is_told(train: Data) -> None:
+    rows = cut(train, 500).then(StandardScaler().fit(train[0][:, :3]))
+    with pytest.raises(BlockError, match=r"block 0: StandardScaler refuses it \(X has 64 features"):
+        model().fit(rows)
