@@ -191,9 +191,10 @@ def test_on_ray_it_is_the_same_and_one_ray_is_started_for_all_fits(
     monkeypatch.setattr(tempfile, "tempdir", None)
     folders: set[str] = set()
     look = lambda row: folders.update(p.name for p in Path(short).glob("ray-*"))  # noqa: E731
-    found = config(place, "{kind: ray, workers: 2, rows: 120}")
+    point = ("methods.ours.search={}", "methods.ours.params.C=1")
+    found = config(place, "{kind: ray, workers: 2, rows: 120}", *point)
     result = compete(found, data, found.problems[0], "ours", worker, lambda done, total: None, look)[0]
-    whole = judged(config(place), data, Here())
+    whole = judged(config(place, "null", *point), data, Here())
     assert result.score is not None and whole.score is not None and result.failure is None
     assert result.score.error == whole.score.error and result.valid_error == whole.valid_error
     assert all(row["bytes_down"] > 0 and row["bytes_up"] > 0 for row in result.history)

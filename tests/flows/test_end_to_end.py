@@ -82,7 +82,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.fixture(scope="module")
 def second(first: Ran) -> Ran:
-    return run(first.place, "methods.NN.params.n_neighbors=1000")
+    return run(first.place, "methods.NN.params.n_neighbors=1000", "methods.ours.executor={kind: serial, rows: 80}")
 
 
 @pytest.mark.timeout(300)
@@ -151,6 +151,20 @@ def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(seco
     assert [status for kind, _, status in rows if kind == "method"] == ["FINISHED", "FAILED"]
     assert len(list((second.place / "cache").glob("[!.]*"))) == 1
     assert "Expected n_neighbors" in (second.config.results / "report.html").read_text("utf-8")
+
+
+@pytest.mark.timeout(300)
+def test_the_store_has_who_fitted_over_blocks_of_rows_and_what_that_took(second: Ran) -> None:
+    with sqlite3.connect(second.place / "runs" / "mlflow.db") as store:
+        params = store.execute("select key, value from params where run_uuid in"
+                               " (select run_uuid from params where key = 'executor')")  # fmt: skip
+        said = dict(params.fetchall())
+        keys = store.execute("select distinct m.key from latest_metrics m join params p on p.run_uuid = m.run_uuid"
+                             " where p.key = 'executor'").fetchall()  # fmt: skip
+    assert {key: said[key] for key in ("executor", "workers", "blocks", "rows_per_block")} == {
+        "executor": "serial", "workers": "1", "blocks": "3", "rows_per_block": "80",
+    }  # fmt: skip
+    assert {("workers/calls",), ("iteration/nested",), ("straggler_ratio",), ("bytes_per_iteration",)} <= set(keys)
 
 
 def children(place: Path) -> list[str]:
