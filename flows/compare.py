@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -53,6 +54,9 @@ def finish(
 @contextmanager
 def hands(config: Config) -> Iterator[None]:
     """Provide the processes that fit, for the time of the block."""
+    if any(method.executor is not None and method.executor.starts_ray for method in config.methods.values()):
+        # What Ray does when it starts here; the process that fits is older, and would be refused without.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     with HANDS.worker, _cluster(config) as HANDS.cluster:
         yield
     HANDS.warm = False  # that process is gone, and the next one has to load the kernels again

@@ -52,13 +52,18 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
         """The same blocks, one after the other in this process."""
         return ExecutorConfig(kind="serial", memory_mib=self.memory_mib, rows=self.rows)
 
+    @property
+    def starts_ray(self) -> bool:
+        """Whether a Ray is wanted, and none is named."""
+        return self.kind == "ray" and self.address is None
+
     @contextmanager
     def joined(self) -> Iterator[ExecutorConfig]:
         """Start a Ray here where one is wanted and none is named, and give it a name: fits elsewhere join it.
 
         So it is started once for many fits, and ended in good order when one of them is not. Raises ClusterFailed.
         """
-        if self.kind != "ray" or self.address is not None:
+        if not self.starts_ray:
             yield self
             return
         threads = self.threads or 1
