@@ -56,8 +56,9 @@ class Match:
     limits: LimitsConfig
     runner: Runner
 
-    def _memory(self, job: Job) -> MemoryLimit:
-        return MemoryLimit(self.limits.fit_mib, job.n_jobs)
+    def _memory(self, job: Job) -> MemoryLimit | None:
+        # The rows are with Ray's workers; refused memory, what joins them would end the process.
+        return None if job.method.on_ray else MemoryLimit(self.limits.fit_mib, job.n_jobs)
 
     def search(self, job: Job, on_step: OnStep) -> list[Trial]:
         """Run one job of a search within its time; never raises."""

@@ -191,7 +191,7 @@ def test_on_ray_it_is_the_same_and_one_ray_is_started_for_all_fits(
     monkeypatch.setattr(tempfile, "tempdir", None)
     folders: set[str] = set()
     look = lambda row: folders.update(p.name for p in Path(short).glob("ray-*"))  # noqa: E731
-    point = ("methods.ours.search={}", "methods.ours.params.C=1")
+    point = ("methods.ours.search={}", "methods.ours.params.C=1", "limits.fit_mib=50")  # which is of fits here
     found = config(place, "{kind: ray, workers: 2, rows: 120}", *point)
     result = compete(found, data, found.problems[0], "ours", worker, lambda done, total: None, look)[0]
     whole = judged(config(place, "null", *point), data, Here())

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from flows import environment
+from flows.compare import hands
 from ldsvm.experiment import record
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.load import load_config
@@ -97,6 +98,18 @@ def kinds(place: Path) -> dict[str, int]:
 
 def statuses(place: Path) -> set[str]:
     return {status for (status,) in rows(place, "select status from runs")}
+
+
+@pytest.mark.parametrize(("executor", "mode"), [
+    ("{kind: ray}", "token"), ("{kind: ray, address: auto}", None), ("{kind: threads}", None), ("null", None),
+])  # fmt: skip
+def test_the_process_that_fits_knows_how_a_ray_that_is_started_here_is_joined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str, mode: str | None
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "so that it is as it was afterwards")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    with hands(config(tmp_path, f"methods.ours.executor={executor}")):
+        assert os.environ.get("RAY_AUTH_MODE") == mode
 
 
 def test_only_what_depends_on_a_change_is_done_again(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from flows import progress
+from flows.stages import _Telling
 
 
 @pytest.mark.parametrize(("refused", "arrives"), [(0, True), (1, True), (2, True), (progress.TRIES, False)])
@@ -32,3 +35,12 @@ def test_the_last_news_arrive_unless_prefect_refuses_again_and_again(
 def test_without_a_key_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress._Page, "_send", lambda *_: pytest.fail("was sent"))
     progress._Page(None).show("done", 1.0, last=True)
+
+
+def test_a_training_tells_what_it_does_before_it_iterates_and_then_its_iterations() -> None:
+    said: list[str] = []
+    news: Any = lambda text, share=None: said.append(text)  # noqa: E731
+    telling = _Telling(news, 0, 1)
+    telling.step({"doing": "reading the rows, blocks: 40"})
+    telling.step({"iteration": 0, "valid_error": 0.25})
+    assert said == ["first trials; reading the rows, blocks: 40", "first trials; iteration 0, validation 25.0 %"]

@@ -289,7 +289,7 @@ def test_the_schema_accepts_the_experiments_and_refuses_what_they_may_not_say() 
     import jsonschema  # type: ignore[import-untyped]
 
     check = jsonschema.Draft202012Validator(json.loads(schema())).is_valid
-    for file in ("digits.yaml", "own_table.yaml", "experiments/mnist10.yaml", "experiments/pcmac.yaml"):
+    for file in ("digits.yaml", "blocks.yaml", "own_table.yaml", "experiments/mnist10.yaml", "experiments/pcmac.yaml"):
         tree = load_config(f"conf/{file}", root=ROOT).model_dump(mode="json", exclude_unset=True)
         assert check(tree)
         assert not check({**tree, "sead": 1})
