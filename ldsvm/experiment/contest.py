@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ldsvm.baselines import Method, lookup
+from ldsvm.baselines.memory import NotRun
 from ldsvm.experiment.coarser import Coarser
 from ldsvm.experiment.config import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.journal import Journal
@@ -83,14 +84,14 @@ class Match:
         return judged
 
     def train_alone(self, job: Job) -> float | None:
-        """Return the seconds of a job whose fit is on one thread, None when they are too many."""
+        """Return the seconds of a job whose fit is on one thread, None when they, or its rows, are too many here."""
         try:
             seconds: float = self.runner.call(
                 fit_on_one_thread, job, self.prepared, self.labels,
                 limit_s=self.limits.fit_s, memory=self._memory(job),
             )  # fmt: skip
             return seconds
-        except Stopped:
+        except (Stopped, NotRun):
             return None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from ldsvm.baselines.memory import NotRun
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.contest import compete, training_data
@@ -167,6 +168,22 @@ def test_memory_is_estimated_for_a_block(tmp_path: Path, data: Prepared, monkeyp
     for executor in ("null", "{kind: serial, rows: 120}"):
         fit_point(one(config(tmp_path, executor)), {"C": 1.0}, training_data(data, "original"))
     assert asked == [300, 120]
+
+
+def test_rows_that_are_too_many_for_one_thread_here_have_no_such_time(
+    place: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(*args: Any, available: int | None) -> None:
+        calls.append(args)
+        if len(calls) == 2:  # the one that is judged was the first
+            raise NotRun("not run: needs 9 GiB")
+
+    calls: list[Any] = []
+    found = config(place, "{kind: threads, rows: 50}", "methods.ours.search={}")
+    judged(found, data, Here())  # the search is in the journal from now on
+    monkeypatch.setattr("ldsvm.baselines.memory.check", check)
+    result = judged(found, data, Here())
+    assert result.failure is None and result.train_s is not None and result.train_alone_s is None
 
 
 def test_rows_are_kept_in_half_of_what_a_fit_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
