@@ -39,7 +39,7 @@ class Shard:
     ) -> None:
         self.train, self.valid, self.n_threads = train, valid, n_threads
         free = memory.available() if memory_bytes is None else None
-        self.free = memory_bytes if memory_bytes is not None else int(KEPT * (free or 0) / beside)
+        self.budget = memory_bytes if memory_bytes is not None else int(KEPT * (free or 0) / beside)
         self.X: Any = None  # all inputs, where they may be kept
         self.sizes: list[int] = []
         self.offset = 0  # of the first row, in the order of all shards
@@ -50,31 +50,41 @@ class Shard:
 
     # Getting acquainted -------------------------------------------------------------------------------------------
 
-    def look(self) -> tuple[Any, Array, int, str]:
-        """Read every block once. Return labels, the rows of each, the number of inputs and the type of the inputs."""
-        kept: list[Any] | None = []
-        self.sizes = []
-        labels, width, bytes_kept, kind = [], 0, 0, np.dtype(np.float32)
+    def look(self) -> tuple[Any, Array, int]:
+        """Read every block once. Return labels, the rows of each, and the number of inputs."""
+        self.sizes, self.X, self.free = [], None, self.budget
+        labels, width = [], 0
         for i, block in enumerate(self.train.blocks):
             X, y = self._read(self.train, i)
             width = width or X.shape[1]
             if X.shape[1] != width:
                 raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the blocks before it have {width}.")
+            self._keep(X, i)
             self.sizes.append(len(y))
             labels.append(np.asarray(y))
-            bytes_kept += X.nbytes
-            kind = np.result_type(kind, X.dtype)
-            if kept is not None and bytes_kept <= self.free:
-                kept.append(X)
-            else:
-                kept = None
-        if kept is not None:
-            # one array: passes need not stop between blocks; a single block is taken as it is
-            self.X = kept[0] if len(kept) == 1 else np.concatenate(kept)
-            self.free -= bytes_kept if len(kept) > 1 else 0
         self.labels = np.concatenate(labels)
         found, counts = np.unique(self.labels, return_counts=True)
-        return found, counts, width, kind.name
+        return found, counts, width
+
+    def _keep(self, X: Any, i: int) -> None:
+        """Put the inputs of block i into one array of all, if that may be kept; a single block is taken as it is.
+
+        What Ray has is not kept: there it is in memory already.
+        """
+        sizes = [block.rows for block in self.train.blocks]
+        if len(sizes) == 1 and X.nbytes <= self.free:
+            self.X = X
+            return
+        if i == 0 and None not in sizes:
+            whole = sum(size or 0 for size in sizes), X.shape[1]
+            if whole[0] * whole[1] * X.itemsize <= self.free:
+                self.X = np.empty(whole, X.dtype)
+                self.free -= self.X.nbytes
+        if self.X is not None:
+            if not np.can_cast(X.dtype, self.X.dtype):
+                self.X = self.X.astype(np.result_type(X.dtype, self.X.dtype))
+            start = sum(self.sizes)
+            self.X[start : start + len(X)] = X
 
     def begin(self, offset: int, classes: Any, scheme: Scheme, balance: Array, C: float, z_solver: str) -> None:
         """Learn what all shards know. offset: rows before these. balance (K,): weights of the classes."""
@@ -143,9 +153,10 @@ class Shard:
     def use(self, basis: Basis) -> None:
         """Take a basis; features are kept where they may be."""
         self.basis, self.kept = basis, None
-        linear, size = isinstance(basis, Identity), 4 * len(self) * basis.size
-        if self.X is not None and not linear and size <= self.free:
-            Phi = basis.keep(self.X, self.n_threads, _precision(self.X))
+        if not isinstance(basis, Identity) and 4 * len(self) * basis.size <= self.free:
+            Phi = np.empty((len(self), basis.size), np.float32)
+            for rows, X in self._parts():
+                basis.fill(X, Phi[rows], self.n_threads, _precision(X))
             self.kept = FeatureSums(Phi, n_threads=self.n_threads)
 
     def gram(self) -> Array:
@@ -221,13 +232,15 @@ class Shard:
 
     def svm_open(self, machines: list[int]) -> dict[int, Array]:
         """Set up these machines' problems on Z; return the `Rows.facts` of each."""
-        Y, C = self._signs(slice(0, len(self)), machines)
-        whole = padded(self.Z)
+        whole, n = padded(self.Z), len(self)
+        Y, C = np.empty((len(machines), n)), np.empty((len(machines), n))
+        for rows in self._slices(self.scheme.n_machines):
+            Y[:, rows], C[:, rows] = (part[:, machines].T for part in self._signs(rows))
         self.svm = {}
-        for i, k in enumerate(machines):
-            part = C[:, i] > 0
-            Zt = whole if part.all() else np.ascontiguousarray(whole[:, part])
-            self.svm[k] = Rows(Zt, np.ascontiguousarray(Y[part, i]), np.ascontiguousarray(C[part, i]))
+        for k, y, c in zip(machines, Y, C, strict=True):
+            part = c > 0
+            one = (whole, y, c) if part.all() else (np.ascontiguousarray(whole[:, part]), y[part], c[part])
+            self.svm[k] = Rows(*one)
         return {k: rows.facts() for k, rows in self.svm.items()}
 
     def svm_pass(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
@@ -329,11 +342,11 @@ class Shard:
         local = numbers - self.offset
         return (local >= rows.start) & (local < rows.stop)
 
-    def _signs(self, rows: slice, machines: Any = slice(None)) -> tuple[Array, Array]:
-        """Signs Y and penalties C of some rows, for some machines."""
+    def _signs(self, rows: slice) -> tuple[Array, Array]:
+        """Signs Y and penalties C of some rows, for all machines."""
         y = self.y[rows]
         Y, part = self.scheme.signs(y)
-        return Y[:, machines], (part * self.C[y][:, None])[:, machines]
+        return Y, part * self.C[y][:, None]
 
 
 def _precision(X: Any) -> Any:

@@ -1,0 +1,79 @@
+"""MNIST's training images shifted and rotated a little, as many as wanted, as a folder of Parquet files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.harness import ROOT, everything, progress
+
+ANGLES = np.arange(-12.0, 12.1, 3.0)  # degrees
+SHIFTS = range(-2, 3)  # pixels, down and right
+BLOCK = 50_000  # rows of a file
+SIDE = 28
+
+
+def folder(rows: int, seed: int = 0) -> Path:
+    """Write the images once, and return where: column "pixels", 784 bytes in a list, and "digit".
+
+    Image i is training image i mod 60,000 (the first 60,000 as they are), with a shift and an angle drawn by seed.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    place = ROOT / "data" / "prepared" / f"distorted-mnist-{rows}-{seed}"
+    if place.exists():
+        return place
+    X, y, _, _ = everything()
+    pixels, operators = np.round(X * 255).astype(np.float32), _operators()
+    rng, temporary = np.random.default_rng(seed), place.with_name(f".{place.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for start in range(0, rows, BLOCK):
+        progress(f"distorted images: {start:,} of {rows:,}")
+        numbers = np.arange(start, min(start + BLOCK, rows))
+        which = np.where(numbers < len(y), PLAIN, rng.integers(len(operators), size=len(numbers)))
+        out = np.empty((len(numbers), SIDE**2), np.uint8)
+        for k in np.unique(which):
+            at = np.flatnonzero(which == k)
+            out[at] = np.round(pixels[numbers[at] % len(y)] @ operators[k])
+        values = pa.FixedSizeListArray.from_arrays(pa.array(out.ravel()), SIDE**2)
+        table = pa.table({"pixels": values, "digit": y[numbers % len(y)]})
+        parquet.write_table(table, temporary / f"{start:09d}.parquet", compression="none", use_dictionary=False)
+    temporary.rename(place)
+    return place
+
+
+PLAIN = len(ANGLES) // 2 * len(SHIFTS) ** 2 + len(SHIFTS) ** 2 // 2  # no angle, no shift
+
+
+def _operators() -> list[Any]:
+    """Linear maps (784, 784) of row vectors of pixels, one for each angle and shift: bilinear, black outside."""
+    row, column = np.divmod(np.arange(SIDE**2), SIDE)
+    middle = (SIDE - 1) / 2
+    found = []
+    for angle in np.deg2rad(ANGLES):
+        for down in SHIFTS:
+            for right in SHIFTS:
+                r, c = row - down - middle, column - right - middle
+                source = np.cos(angle) * r - np.sin(angle) * c + middle, np.sin(angle) * r + np.cos(angle) * c + middle
+                found.append(_bilinear(*source))
+    return found
+
+
+def _bilinear(r: Any, c: Any) -> Any:
+    """Each pixel from the four around the point (r, c) that it comes from."""
+    parts = []
+    for dr in (0, 1):
+        for dc in (0, 1):
+            i, j = np.floor(r).astype(int) + dr, np.floor(c).astype(int) + dc
+            weight = (1 - np.abs(r - i)) * (1 - np.abs(c - j))
+            inside = (i >= 0) & (i < SIDE) & (j >= 0) & (j < SIDE) & (weight > 1e-12)
+            pixel = np.flatnonzero(inside)
+            parts.append((weight[pixel], i[pixel] * SIDE + j[pixel], pixel))
+    weight, source, target = (np.concatenate(found) for found in zip(*parts, strict=True))
+    return sp.csr_matrix((weight.astype(np.float32), (source, target)), shape=(SIDE**2, SIDE**2))
