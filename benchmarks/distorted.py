@@ -13,7 +13,7 @@ from benchmarks.harness import ROOT, everything, progress
 
 ANGLES = np.arange(-12.0, 12.1, 3.0)  # degrees
 SHIFTS = range(-2, 3)  # pixels, down and right
-BLOCK = 50_000  # rows of a file
+BLOCK, GROUP = 50_000, 10_000  # rows of a file, and of a row group
 SIDE = 28
 
 
@@ -43,7 +43,9 @@ def folder(rows: int, seed: int = 0) -> Path:
             out[at] = np.round(pixels[numbers[at] % len(y)] @ operators[k])
         values = pa.FixedSizeListArray.from_arrays(pa.array(out.ravel()), SIDE**2)
         table = pa.table({"pixels": values, "digit": y[numbers % len(y)]})
-        parquet.write_table(table, temporary / f"{start:09d}.parquet", compression="none", use_dictionary=False)
+        parquet.write_table(
+            table, temporary / f"{start:09d}.parquet", compression="none", use_dictionary=False, row_group_size=GROUP
+        )
     temporary.rename(place)
     return place
 
