@@ -164,6 +164,7 @@ def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
         "PREFECT_LOGGING_TO_API_ENABLED": "true",  # a run's page shows its log
         "PREFECT_UI_STATIC_DIRECTORY": str(runs / "prefect" / "ui"),  # else the server copies it beside its code
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_UI_API_URL": "/api",  # else the pages ask 127.0.0.1 of whoever looks, behind a proxy too
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -160,6 +161,8 @@ def _a_run_is_green_and_both_servers_show_it(service: Service) -> None:
     found = service.ask("2.0/mlflow/runs/search", experiment_ids=[experiment])["runs"]
     assert [one["info"]["status"] for one in found] == ["FINISHED"] * 6  # a problem, two methods, three trials
     assert f"127.0.0.1:{service.mlflow}/#/experiments/{experiment}/runs" in service.said(number)
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.prefect}/ui-settings") as answer:
+        assert json.load(answer)["api_url"] == "/api"  # so that the pages work under another name, behind a proxy
 
 
 def _so_do_prefects_own_pages(service: Service, missing: Missing) -> None:
