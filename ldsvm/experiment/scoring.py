@@ -156,8 +156,9 @@ def _gather(chunks: Sequence[Path], output: Path) -> None:
         with replacing(output) as new, _writer(str(new), schema, output.suffix) as writer:
             for chunk in chunks:
                 writer.write_table(parquet.read_table(chunk).cast(schema))
-    except OSError as error:
-        raise DataError(f"{output}: cannot be written ({error.strerror or error}).") from error
+    except (OSError, optional("pyarrow").ArrowException) as error:  # such as bytes that are no text, in a CSV
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{output}: cannot be written ({why}).") from error
 
 
 def _writer(where: Any, schema: Any, suffix: str) -> Any:

@@ -153,6 +153,11 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
         (table(), {"output": Path("out.txt")}, r"ends in none of \.parquet, \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
         (table(), {"output": Path(__file__).parent}, r"ends in none of"),
+        (
+            table().assign(id=b"\xff"),
+            {"output": Path("out.csv")},
+            r"out.csv: cannot be written \(Invalid UTF8 payload\)",
+        ),
         (table().assign(id=[[1, 2]] * 250), {"output": Path("out.csv")}, r"cannot hold 'id', .* list<.*>; allowed"),
     ],
 )

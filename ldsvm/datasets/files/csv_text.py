@@ -13,9 +13,9 @@ from typing import IO, Any
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 
-HEXADECIMAL = re.compile(rb"0[xX][0-9a-fA-F]")
 DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t"}  # by the format's name
 BLOCK = 1 << 24  # pyarrow wants every row within one block, and a text may be long
+SHORT = 1 << 18  # of which most first rows are, and quickly read
 
 
 def read(path: Path, delimiter: str, texts: Sequence[str]) -> Any:
@@ -40,8 +40,8 @@ def stream(path: Path, delimiter: str) -> tuple[list[str], Callable[[Sequence[st
     raises, for the rows when they are reached.
     """
     encoding, even, _ = _scan(path)
-    with _even_rows(path, delimiter, encoding), _opened(path, delimiter, (), encoding) as reader:
-        names: list[str] = reader.schema.names
+    with _even_rows(path, delimiter, encoding):
+        names = _names(path, delimiter, encoding)
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
         only = [*dict.fromkeys([*wanted, *(() if even else names[-1:])])]
@@ -56,6 +56,16 @@ def stream(path: Path, delimiter: str) -> tuple[list[str], Callable[[Sequence[st
             _refuse_open_quotes(last, path, rows)
 
     return names, batches
+
+
+def _names(path: Path, delimiter: str, encoding: str, block: int | None = SHORT) -> list[str]:
+    try:
+        with _opened(path, delimiter, (), encoding, block=block) as reader:
+            return list(reader.schema.names)
+    except optional("pyarrow").ArrowInvalid:
+        if block is None:
+            raise
+    return _names(path, delimiter, encoding, None)
 
 
 def numbers(piece: Any) -> Any:
@@ -93,10 +103,11 @@ def _opened(
 
 
 def _options(
-    delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str], **options: Any
+    delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str], block: int | None = None, **options: Any
 ) -> tuple[Any, Any, Any]:
     pa, csv = optional("pyarrow"), optional("pyarrow.csv")
-    reading = csv.ReadOptions(encoding=encoding, block_size=BLOCK, use_threads="invalid_row_handler" not in options)
+    one = "invalid_row_handler" in options
+    reading = csv.ReadOptions(encoding=encoding, block_size=block or BLOCK, use_threads=not one)
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, **options)
     return reading, parsing, csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), include_columns=only)
 
@@ -160,7 +171,8 @@ def _scan(path: Path) -> tuple[str, bool, bool]:
         stream.seek(0)
         for block in iter(lambda: stream.read(BLOCK), b""):
             quotes += block.count(b'"')
-            hexadecimal = hexadecimal or HEXADECIMAL.search(block) is not None
+            # Most files have no x at all, which is found out sooner than where a 0 is not followed by one.
+            hexadecimal = hexadecimal or any(x in block and b"0" + x in block for x in (b"x", b"X"))
             encoding = encoding if encoding != "utf-8" or _decodes(decoder, block) else "latin-1"
     if encoding == "utf-8" and not _decodes(decoder, b"", final=True):
         encoding = "latin-1"
