@@ -152,7 +152,6 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
         (table(), {"keep": ("id", "z0")}, r"keep names 'z0'"),
         (table(), {"output": Path("out.txt")}, r"ends in none of \.parquet, \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
-        (table(), {"output": Path(__file__).parent}, r"ends in none of"),
         (
             table().assign(id=b"\xff"),
             {"output": Path("out.csv")},
@@ -167,6 +166,12 @@ def test_what_the_model_cannot_take_is_one_sentence_and_leaves_nothing(
     with pytest.raises(DataError, match=message):
         score(job(tmp_path, frame, **changes), fitted())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet"]
+
+
+def test_an_output_that_is_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    (tmp_path / "out.csv").mkdir()
+    with pytest.raises(DataError, match=r"out\.csv: is a folder; allowed: the name of a file\."):
+        score(job(tmp_path, output=tmp_path / "out.csv"), None)
 
 
 def test_whole_numbers_are_taken_for_numbers_and_an_older_output_is_replaced(tmp_path: Path) -> None:
