@@ -11,32 +11,31 @@ import scipy.sparse as sp
 
 from benchmarks.harness import ROOT, everything, progress
 
-ANGLES = np.arange(-12.0, 12.1, 3.0)  # degrees
-SHIFTS = range(-2, 3)  # pixels, down and right
-BLOCK, GROUP = 50_000, 10_000  # rows of a file, and of a row group
+BLOCK, GROUP = 50_000, 2_500  # rows of a file, and of a row group
 SIDE = 28
 
 
-def folder(rows: int, seed: int = 0) -> Path:
+def folder(rows: int, reach: int = 2, angle: int = 12, seed: int = 0) -> Path:
     """Write the images once, and return where: column "pixels", 784 bytes in a list, and "digit".
 
-    Image i is training image i mod 60,000 (the first 60,000 as they are), with a shift and an angle drawn by seed.
+    Image i is training image i mod 60,000, the first 60,000 as they are, then shifted by up to `reach` pixels down and
+    right and turned by up to `angle` degrees, in steps of a pixel and of a quarter of the angle, drawn by seed.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    place = ROOT / "data" / "prepared" / f"distorted-mnist-{rows}-{seed}"
+    place = ROOT / "data" / "prepared" / f"distorted-mnist-{rows}-{reach}-{angle}-{seed}"
     if place.exists():
         return place
     X, y, _, _ = everything()
-    pixels, operators = np.round(X * 255).astype(np.float32), _operators()
+    pixels, operators = np.round(X * 255).astype(np.float32), _operators(reach, angle)
     rng, temporary = np.random.default_rng(seed), place.with_name(f".{place.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for start in range(0, rows, BLOCK):
         progress(f"distorted images: {start:,} of {rows:,}")
         numbers = np.arange(start, min(start + BLOCK, rows))
-        which = np.where(numbers < len(y), PLAIN, rng.integers(len(operators), size=len(numbers)))
+        which = np.where(numbers < len(y), len(operators) // 2, rng.integers(len(operators), size=len(numbers)))
         out = np.empty((len(numbers), SIDE**2), np.uint8)
         for k in np.unique(which):
             at = np.flatnonzero(which == k)
@@ -50,17 +49,17 @@ def folder(rows: int, seed: int = 0) -> Path:
     return place
 
 
-PLAIN = len(ANGLES) // 2 * len(SHIFTS) ** 2 + len(SHIFTS) ** 2 // 2  # no angle, no shift
+def _operators(reach: int, most: int) -> list[Any]:
+    """Linear maps (784, 784) of row vectors of pixels, one for each angle and shift: bilinear, black outside.
 
-
-def _operators() -> list[Any]:
-    """Linear maps (784, 784) of row vectors of pixels, one for each angle and shift: bilinear, black outside."""
+    The one in the middle of the list changes nothing.
+    """
     row, column = np.divmod(np.arange(SIDE**2), SIDE)
     middle = (SIDE - 1) / 2
     found = []
-    for angle in np.deg2rad(ANGLES):
-        for down in SHIFTS:
-            for right in SHIFTS:
+    for angle in np.deg2rad(np.linspace(-most, most, 9 if most else 1)):
+        for down in range(-reach, reach + 1):
+            for right in range(-reach, reach + 1):
                 r, c = row - down - middle, column - right - middle
                 source = np.cos(angle) * r - np.sin(angle) * c + middle, np.sin(angle) * r + np.cos(angle) * c + middle
                 found.append(_bilinear(*source))
