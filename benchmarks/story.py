@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import ROOT, Bar, Result, progress
+from flows.processes import await_answer, free_ports
 
 ROWS, REQUESTS = 1_000_000, 1_000
 COLUMNS = [f"p{place}" for place in range(64)]
@@ -58,7 +58,7 @@ class Story:
 
     def __init__(self, place: Path, result: Result) -> None:
         self.place, self.result = place, result
-        self.ports = _free_ports()
+        self.ports = free_ports(2)
         (place / "incoming").mkdir()
         self.arrive("0", slice(0, 600))
 
@@ -132,15 +132,15 @@ class Story:
 
     def serve(self, requests: int) -> str:
         """Serve the champion over HTTP: good, malformed and oversized requests."""
-        port = _free_ports()[0]
+        (port,), said = free_ports(1), self.place / "serve.log"
         command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/digits@champion"]
-        with (self.place / "serve.log").open("wb") as log:
+        with said.open("wb") as log:
             server = subprocess.Popen(
                 [*command, "--env-manager", "local", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
                 env=self.environment, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:
-            _wait(f"http://127.0.0.1:{port}/ping", server)
+            await_answer(f"http://127.0.0.1:{port}/ping", server, said)
             return _requests(f"http://127.0.0.1:{port}/invocations", requests)
         finally:
             with suppress(ProcessLookupError):
@@ -175,23 +175,6 @@ def table(which: slice, light: float = 0.0) -> Any:
     order = np.random.default_rng(0).permutation(len(y))[which]
     rows = X[order] / 16 + light * (np.arange(64) % 8 < 3)
     return DataFrame(rows.astype(np.float32), columns=COLUMNS).assign(label=y[order])
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
-
-
-def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 120
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            if server.poll() is not None or time.monotonic() > end:
-                raise
-            time.sleep(0.2)
 
 
 def _requests(url: str, count: int) -> str:

@@ -7,10 +7,8 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from flows import ROOT
+from flows.processes import await_answer, free_ports
 
 if TYPE_CHECKING:
     from ldsvm.experiment.config import Config
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from ldsvm.studies.config import StudyConfig
 
 SPACE_MIB = 50  # two empty stores take 15
-START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
 
 
 def experiment(config: str, overrides: Sequence[str]) -> Config:
@@ -166,6 +164,7 @@ def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
         "PREFECT_LOGGING_TO_API_ENABLED": "true",  # a run's page shows its log
         "PREFECT_UI_STATIC_DIRECTORY": str(runs / "prefect" / "ui"),  # else the server copies it beside its code
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_UI_API_URL": "/api",  # else the pages ask 127.0.0.1 of whoever looks, behind a proxy too
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -244,7 +243,7 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
         return
     from ldsvm.datasets.atomic import alone
 
-    port = _free_port()
+    (port,) = free_ports(1)
     file = runs / "logs" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}-prefect-server.log"
     with ExitStack() as start:
         start.enter_context(alone(runs / "service"))  # two servers that make the database at once break it
@@ -252,7 +251,7 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
 
         def wait() -> None:
-            _wait(server, port, file)
+            await_answer(f"http://127.0.0.1:{port}/api/health", server, file)
             start.close()
 
         try:
@@ -277,24 +276,6 @@ def _end_with_parent() -> None:
     """In the server's process: let the kernel end it when its parent dies, however that happens (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
-def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while server.poll() is None and time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"Prefect's server did not answer within {START_SECONDS:.0f} s or ended; it says why in {log}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:

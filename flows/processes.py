@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from flows import ROOT
 
+START_SECONDS = 120.0  # a loaded machine has needed 15; the first start also creates the database
 STOP_SECONDS = 20.0  # a flow run has to stop its fits and mark its runs
 
 
@@ -93,6 +95,25 @@ def launch(command: Sequence[str], log: Path) -> Process:
 def _default_signals() -> None:
     for end in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.SIG_DFL)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return so many ports of loopback, all different, on which nothing listens just now."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server answers; raise RuntimeError, which names its log, when it has ended or takes too long."""
+    end = time.monotonic() + START_SECONDS
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"{url} did not answer within {START_SECONDS:.0f} s or its server ended; it says why in {log}")
 
 
 def claim(port: int, variable: str) -> None:

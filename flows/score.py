@@ -19,6 +19,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.memory_limit import watch
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.registry import Registry
+from ldsvm.experiment.scoring_rows import Scoring
 from ldsvm.experiment.tracking import Tracker
 
 
@@ -42,11 +43,11 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         names = getattr(model, "feature_names_in_", None)
         if names is None and config.dataset.text is None:
             raise DataError(f"{version} was trained on inputs without names; allowed: a model of a table's columns.")
-        job = scoring.Scoring(
+        job = Scoring(
             input=str(ROOT / Path(asked.input).expanduser()), output=ROOT / Path(asked.output).expanduser(),
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
-            source=version.source,
+            source=version.source, format=asked.format or config.dataset.format,
         )  # fmt: skip
         with tracker.run(f"score · {version}", kind="score") as run:
             start, peak = time.perf_counter(), watch()

@@ -169,7 +169,7 @@ def _launch(name: str, command: Sequence[str], settings: Settings) -> None:
 
 
 def _wait(name: str, settings: Settings) -> None:
-    end = time.monotonic() + environment.START_SECONDS
+    end = time.monotonic() + processes.START_SECONDS
     while not _healthy(name, settings):
         if not settings.alive(name) or time.monotonic() > end:
             raise Failed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")

@@ -17,7 +17,7 @@ LAYOUT = 1  # raise it when what a result's folder holds changes
 # What of this package only shows and carries results: all else has a say in what is fitted and how it is judged.
 CARRYING = (
     "arrivals", "division", "drift", "gate", "owner", "pages", "production", "promotion", "provenance", "registry",
-    "remote", "retraining", "scoring", "store", "track", "tracking",
+    "remote", "retraining", "scoring", "scoring_rows", "store", "track", "tracking",
 )  # fmt: skip
 SHOWING = ("report/", "studies/", *(f"experiment/{name}.py" for name in CARRYING))
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "osqp", "qpsolvers")

@@ -14,14 +14,16 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     """Which rows a model scores, and where the answers go.
 
     input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv. alias: of the version
-    that answers. keep: columns of the input that the output has too. rows: held in memory at a time.
+    that answers. keep: columns of the input that the output has too. rows: held in memory at a time. format: of the
+    input, dataset.format where it is left out.
     """
 
     input: str
     output: str
     alias: Literal["champion", "previous"] = "champion"
     keep: tuple[str, ...] = ()
-    rows: int = Field(default=50_000, ge=1)
+    rows: int = Field(default=50_000, ge=1, le=10_000_000)
+    format: Literal["parquet", "csv", "semicolon", "tsv", "arrow"] | None = None
 
 
 class ProductionConfig(BaseModel, frozen=True, extra="forbid"):

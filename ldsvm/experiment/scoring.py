@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +21,12 @@ from numpy.typing import NDArray
 from ldsvm.datasets import DataError
 from ldsvm.datasets.atomic import replacing
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.files import FileSpec, numbers, values
-from ldsvm.datasets.files.find import TABLES, find
-from ldsvm.datasets.words import shown, told
-from ldsvm.experiment.prepared import as_they_came
+from ldsvm.datasets.files import faults
+from ldsvm.datasets.files.streams import Stream
+from ldsvm.datasets.words import shown
+from ldsvm.experiment.scoring_rows import Part, Scoring, divided, inputs, opened
 
 MANIFEST = "manifest.json"
-OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
-OUTPUTS = (".parquet", ".csv")
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """What is scored. input: a table, a folder or a glob of tables. output: a file that ends in .parquet or .csv.
-
-    columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
-    that the output has too, such as a number of the row. rows: of a chunk. model: its name and version;
-    source: where its files are, so that no chunk of a model of the same name elsewhere is taken for its own.
-    """
-
-    input: str
-    output: Path
-    columns: tuple[str, ...] | None
-    text: str | None
-    keep: tuple[str, ...]
-    rows: int
-    model: str
-    missing: bool = False
-    source: str = ""
-
-
 OnRows = Callable[[int], None]
 
 
@@ -59,26 +34,19 @@ def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> i
     """Score every row of a job's input with a fitted pipeline and return how many there were.
 
     on_rows: called with the number of rows done. Raises DataError, in one sentence, for inputs that are not what the
-    model was trained on: columns that are absent, are no numbers, or have missing values; and for an output that cannot
-    be written.
+    model was trained on: columns that are absent, are no numbers, or have missing values; for kept columns of which the
+    files make no single one; and for an output that cannot be written or is where the input is looked for.
     """
-    if job.output.suffix not in OUTPUTS:
-        raise DataError(f"{job.output}: the output's name ends in none of {', '.join(OUTPUTS)}.")
-    files = _files(job)
-    if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
-        raise DataError(
-            f"keep names {shown(taken[0])}, a column that the output has of its own; rename it in the input."
-        )
-    if job.output.resolve() in [file.resolve() for file in files]:
-        raise DataError(f"{job.output}: is the input too; allowed: another name for the output.")
-    parts = _begin(job, files)
+    streams = opened(job)
+    kept = _kept(streams, job)
+    parts = _begin(job, [one.file for one in streams])
     done, chunks = 0, []
     try:
-        for number, table in enumerate(_chunks(files, job)):
+        for number, chunk in enumerate(divided(streams, job)):
             chunks.append(parts / f"{number:06d}.parquet")
             if not chunks[-1].exists():
-                _write(_scored(table, job, pipeline, done), chunks[-1])
-            done += table.num_rows
+                _write(_scored(chunk, job, pipeline, kept), chunks[-1])
+            done += sum(len(part.batch) for part in chunk)
             on_rows(done)
         if not chunks:
             raise DataError(f"{job.input}: holds no rows; at least one is needed.")
@@ -90,11 +58,27 @@ def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> i
     return done
 
 
-def _files(job: Scoring) -> tuple[Path, ...]:
-    found, _ = find(FileSpec(job.input))
-    if found.format not in TABLES:
-        raise DataError(f"{job.input}: {found.format} data cannot be scored from a file; allowed: {', '.join(TABLES)}.")
-    return found.files
+def _kept(streams: Sequence[Stream], job: Scoring) -> dict[str, Any]:
+    """Return the types of the columns that are kept, of all files together."""
+    pa = optional("pyarrow")
+    found = {}
+    for name in dict.fromkeys(job.keep):
+        schemas = [pa.schema([(name, type)]) for type in dict.fromkeys(one.types[name] for one in streams)]
+        try:
+            found[name] = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+        except pa.ArrowException as error:
+            types = faults.names([str(schema.field(0).type) for schema in schemas])
+            raise DataError(f"{job.input}: keep names {shown(name)}, of types {types}; allowed: one type.") from error
+        try:
+            for make in {".parquet", job.output.suffix}:  # the chunks are Parquet
+                with _writer(pa.BufferOutputStream(), pa.schema([(name, found[name])]), make) as writer:
+                    writer.write_table(pa.table({name: pa.nulls(1, found[name])}))
+        except pa.ArrowException as error:
+            raise DataError(
+                f"{job.output}: cannot hold {shown(name)}, which keep names, of type {found[name]}; allowed: another "
+                "output, such as .parquet, or keep without it."
+            ) from error
+    return found
 
 
 def _begin(job: Scoring, files: Sequence[Path]) -> Path:
@@ -118,85 +102,28 @@ def _identity(file: Path) -> list[Any]:
         return [str(file.resolve()), hashlib.file_digest(stream, "sha256").hexdigest()]
 
 
-def _chunks(files: Sequence[Path], job: Scoring) -> Iterator[Any]:
-    """Yield tables of `job.rows` rows, the last one of fewer, from the files one after the other."""
+def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any]) -> Any:
+    """Return the output's rows of one chunk. kept: types of columns."""
     pa = optional("pyarrow")
-    waiting: list[Any] = []
-    count = 0
-    for file in files:
-        for batch in _batches(file, job):
-            waiting.append(batch)
-            count += batch.num_rows
-            while count >= job.rows:
-                table = pa.Table.from_batches(waiting)
-                yield table.slice(0, job.rows)
-                waiting = table.slice(job.rows).to_batches()
-                count -= job.rows
-    if count:
-        yield pa.Table.from_batches(waiting)
-
-
-def _batches(file: Path, job: Scoring) -> Iterator[Any]:
-    pa = optional("pyarrow")
-    try:
-        schema, batches = _opened(file, job.rows)
-        names = list(dict.fromkeys([*(job.columns or ()), *([job.text] if job.text else []), *job.keep]))
-        absent = [name for name in names if name not in schema.names]
-        if absent:
-            more = "" if len(absent) == 1 else f" and {len(absent) - 1} more"
-            raise DataError(
-                f"{file}: the column {shown(absent[0])}{more} is absent, which the model needs or keep names."
-            )
-        for batch in batches:
-            yield batch.select(names)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{file}: cannot be read ({' '.join(str(error).split())}).") from error
-
-
-def _opened(file: Path, rows: int) -> tuple[Any, Iterator[Any]]:
-    """Return the columns of a file and its rows in batches."""
-    name = file.name.lower().removesuffix(".gz")
-    if name.endswith((".parquet", ".pq")):
-        opened = optional("pyarrow.parquet").ParquetFile(file, memory_map=True, page_checksum_verification=True)
-        return opened.schema_arrow, opened.iter_batches(batch_size=rows)
-    if name.endswith((".csv", ".tsv", ".tab")):
-        csv = optional("pyarrow.csv")
-        parsing = csv.ParseOptions(delimiter="," if name.endswith(".csv") else "\t", newlines_in_values=True)
-        reader = csv.open_csv(file, csv.ReadOptions(block_size=1 << 24), parsing)
-        return reader.schema, iter(reader)
-    ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(file))
-    is_file = source.read(6) == b"ARROW1"
-    source.seek(0)
-    table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
-    return table.schema, iter(table.to_batches(max_chunksize=rows))
-
-
-def _scored(table: Any, job: Scoring, pipeline: Any, before: int) -> Any:
-    """Return the output's rows of one chunk. before: so many rows came in earlier ones."""
-    pa = optional("pyarrow")
-    X = _inputs(table, job, before)
+    X = inputs(chunk, job)
     scores = pipeline.decision_function(X)
     Z = pipeline.transform(X)
-    columns = {name: table[name] for name in job.keep}
+    columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
     columns["class"] = pa.array(_classes(scores, pipeline.classes_).tolist())
     columns["margin"] = pa.array(_margins(scores).astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
-    columns["model"] = pa.array([job.model] * table.num_rows).dictionary_encode()
+    columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()
     return pa.table(columns)
 
 
-def _inputs(table: Any, job: Scoring, before: int) -> Any:
-    if job.columns is None:
-        assert job.text is not None
-        return values.texts(table[job.text].chunks, f"{job.input}: column {shown(job.text)}")
-    X, _ = numbers.matrix({name: list(table[name].chunks) for name in job.columns}, job.input)
-    gone = np.isnan(X)
-    if gone.any() and not job.missing:
-        rows, columns = np.nonzero(gone)
-        name = job.columns[columns[0]]
-        where = told("row", np.unique(rows[columns == columns[0]]) + before)
-        raise DataError(f"{job.input}: column {shown(name)} has no value in {where}; allowed: numbers, as in training.")
-    return as_they_came(X, job.columns)
+def _cast(part: Part, name: str, type: Any) -> Any:
+    try:
+        return part.batch[name].cast(type)
+    except optional("pyarrow").ArrowException as error:
+        raise DataError(
+            f"{part.stream.file}: column {shown(name)}, which keep names, has values that {type}, the type of all "
+            "files together, cannot hold; allowed: one type in all files."
+        ) from error
 
 
 def _classes(scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
@@ -223,12 +150,18 @@ def _write(table: Any, file: Path) -> None:
 
 def _gather(chunks: Sequence[Path], output: Path) -> None:
     """Put the chunks together, one in memory at a time."""
-    parquet, csv = optional("pyarrow.parquet"), optional("pyarrow.csv")
+    parquet = optional("pyarrow.parquet")
     schema = parquet.read_schema(chunks[0])
-    make = parquet.ParquetWriter if output.suffix == ".parquet" else csv.CSVWriter
     try:
-        with replacing(output) as new, make(str(new), schema) as writer:
+        with replacing(output) as new, _writer(str(new), schema, output.suffix) as writer:
             for chunk in chunks:
                 writer.write_table(parquet.read_table(chunk).cast(schema))
-    except OSError as error:
-        raise DataError(f"{output}: cannot be written ({error.strerror or error}).") from error
+    except (OSError, optional("pyarrow").ArrowException) as error:  # such as bytes that are no text, in a CSV
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{output}: cannot be written ({why}).") from error
+
+
+def _writer(where: Any, schema: Any, suffix: str) -> Any:
+    if suffix == ".parquet":
+        return optional("pyarrow.parquet").ParquetWriter(where, schema)
+    return optional("pyarrow.csv").CSVWriter(where, schema)

@@ -62,16 +62,20 @@ class Basis(ABC):
     def __call__(self, X: Any, dtype: Any) -> Any:
         """phi(X) in the given precision, all rows at once: callers pass blocks."""
 
-    def keep(self, X: Any, n_threads: int, dtype: Any = np.float32) -> Any:
-        """phi(X) (N, M) to be kept during training: float32, computed in the given precision, filled by blocks."""
+    def keep(self, X: Any, n_threads: int) -> Any:
+        """phi(X) (N, M) to be kept during training: float32."""
         Phi = np.empty((X.shape[0], self.size), np.float32)
+        self.fill(X, Phi, n_threads)
+        return Phi
+
+    def fill(self, X: Any, Phi: Array, n_threads: int, dtype: Any = np.float32) -> None:
+        """Write phi(X) to Phi (N, M), by blocks, computed in the given precision."""
 
         def fill(group: list[slice]) -> None:
             for rows in group:
                 Phi[rows] = self(X[rows], dtype)
 
         by_groups(fill, X.shape[0], max(self.size, X.shape[1]), n_threads)
-        return Phi
 
 
 class BasisMap(Map):

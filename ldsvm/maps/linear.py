@@ -20,7 +20,7 @@ class Identity(Basis):
     def __call__(self, X: Any, dtype: Any) -> Any:
         return X.astype(dtype, copy=False)
 
-    def keep(self, X: Any, n_threads: int, dtype: Any = np.float32) -> Any:
+    def keep(self, X: Any, n_threads: int) -> Any:
         return X
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,9 @@ def blocks(data: Any, name: str) -> RowBlocks:
     if isinstance(data, RowBlocks):
         return data
     if isinstance(data, tuple | list) and len(data) == 2:
-        return RowBlocks.arrays([(data[0], data[1])])
+        names = getattr(data[0], "columns", None)
+        columns = None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
+        return replace(RowBlocks.arrays([(data[0], data[1])]), columns=columns)
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 

@@ -45,17 +45,17 @@ def look(team: Team) -> Facts:
     count = sum(len(part.blocks) for part in team.parts)
     team.report(f"reading the rows, blocks: {count:,}")
     found = team.tell("look")
-    widths = {width for _, _, width, _ in found}
+    widths = {width for _, _, width in found}
     if len(widths) > 1:
         raise BlockError(f"the blocks have different numbers of inputs: {', '.join(map(str, sorted(widths)))}.")
-    kinds = {np.asarray(labels).dtype.kind in "OUS" for labels, _, _, _ in found}
+    kinds = {np.asarray(labels).dtype.kind in "OUS" for labels, _, _ in found}
     if len(kinds) > 1:
         raise BlockError("the labels are texts in some blocks and numbers in others; they must be of one kind.")
-    classes = np.unique(np.concatenate([labels for labels, _, _, _ in found]))
+    classes = np.unique(np.concatenate([labels for labels, _, _ in found]))
     counts = np.zeros(len(classes), dtype=np.int64)
-    for labels, some, _, _ in found:
+    for labels, some, _ in found:
         counts[np.searchsorted(classes, labels)] += some
-    sizes = [int(some.sum()) for _, some, _, _ in found]
+    sizes = [int(some.sum()) for _, some, _ in found]
     check_classes(classes, sum(sizes))
     return Facts(classes, counts, sizes, widths.pop())
 

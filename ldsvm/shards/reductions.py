@@ -51,5 +51,5 @@ def pca(rows: RowBlocks, n_components: int, executor: Any) -> Any:
 
 def begin(team: Team) -> tuple[int, Array]:
     """Read all rows once; return how many there are, and their mean (D,)."""
-    sizes = [int(counts.sum()) for _, counts, _, _ in team.tell("look")]
+    sizes = [int(counts.sum()) for _, counts, _ in team.tell("look")]
     return sum(sizes), team.sum("column_sums") / sum(sizes)

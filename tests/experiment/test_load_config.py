@@ -218,6 +218,9 @@ CASES = {
     "problems=[{name: a, labels: original}, {name: a, labels: parity}]": ['"a"', "twice"],
     "methods.gaussian-svm={estimator: linear_svm}": ['"Gaussian SVM"', "twice", "differ in letters"],
     "problems=[{name: a, labels: roman}]": ['"problems.0.labels"', "'roman'", "'original' or 'parity'"],
+    f"production={{model: m, score: {{input: a.csv, output: b.csv, rows: {10**30}}}}}": [
+        '"production.score.rows"', str(10**30), "less than or equal to 10000000",
+    ],
     "seed": ["command line", '"seed"', "key=value"],
     "seed.more=1": ["command line", '"seed.more"', "single value"],
     "seed=[1": ["command line", '"[1"', "YAML"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
 from ldsvm.experiment import scoring
-from ldsvm.experiment.scoring import Scoring, score
+from ldsvm.experiment.scoring import score
+from ldsvm.experiment.scoring_rows import Scoring
 
 NAMES = ("a", "b", "c")
 
@@ -84,7 +91,7 @@ def test_arrow_files_are_read_and_the_input_is_never_overwritten(tmp_path: Path)
     table().to_feather(tmp_path / "in.arrow")
     assert score(asked, fitted()) == 250
     before = (tmp_path / "in.parquet").read_bytes()
-    with pytest.raises(DataError, match="is the input too"):
+    with pytest.raises(DataError, match=r"is where the input .* is looked for"):
         score(job(tmp_path, output=tmp_path / "in.parquet"), fitted())
     assert (tmp_path / "in.parquet").read_bytes() == before
 
@@ -94,7 +101,7 @@ def test_a_stopped_run_goes_on_and_never_shows_half_an_output(tmp_path: Path, mo
     chunks: list[int] = []
 
     def counted(chunk: Any, *rest: Any) -> Any:
-        chunks.append(chunk.num_rows)
+        chunks.append(sum(len(part.batch) for part in chunk))
         if len(chunks) == 4:
             raise KeyboardInterrupt
         return done(chunk, *rest)
@@ -122,7 +129,9 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
     counted: list[int] = []
     done = scoring._scored
     monkeypatch.setattr(
-        scoring, "_scored", lambda chunk, *rest: (counted.append(chunk.num_rows), done(chunk, *rest))[1]
+        scoring,
+        "_scored",
+        lambda chunk, *rest: (counted.append(sum(len(part.batch) for part in chunk)), done(chunk, *rest))[1],
     )
     score(asked, fitted())
     assert sum(counted) == 250
@@ -136,12 +145,19 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
         (table().assign(b="word"), {}, r"'b'"),
         (table().assign(c=[np.nan] + [0.0] * 249), {}, r"column 'c' has no value in row 0"),
         (table().assign(c=[0.0] * 100 + [np.nan] * 2 + [0.0] * 148), {}, r"column 'c' has no value in rows 100, 101"),
-        (table().assign(a=np.inf), {}, r"'a'"),
+        (table().assign(a=np.inf), {}, r"column 'a' is infinite .* in rows 0, 1, 2, 3, 4 and 35 more;"),
+        (table().assign(b=[0.0] * 130 + [np.inf] + [0.0] * 119), {}, r"column 'b' is infinite .* in row 130;"),
         (table(0), {}, r"holds no rows"),
         (table(), {"keep": ("class",)}, r"keep names 'class', a column that the output has"),
         (table(), {"keep": ("id", "z0")}, r"keep names 'z0'"),
         (table(), {"output": Path("out.txt")}, r"ends in none of \.parquet, \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
+        (
+            table().assign(id=b"\xff"),
+            {"output": Path("out.csv")},
+            r"out.csv: cannot be written \(Invalid UTF8 payload\)",
+        ),
+        (table().assign(id=[[1, 2]] * 250), {"output": Path("out.csv")}, r"cannot hold 'id', .* list<.*>; allowed"),
     ],
 )
 def test_what_the_model_cannot_take_is_one_sentence_and_leaves_nothing(
@@ -152,9 +168,192 @@ def test_what_the_model_cannot_take_is_one_sentence_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet"]
 
 
+def test_an_output_that_is_a_folder_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    (tmp_path / "out.csv").mkdir()
+    with pytest.raises(DataError, match=r"out\.csv: is a folder; allowed: the name of a file\."):
+        score(job(tmp_path, output=tmp_path / "out.csv"), None)
+
+
 def test_whole_numbers_are_taken_for_numbers_and_an_older_output_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "out.parquet").write_bytes(b"older")
     frame = table().assign(a=np.arange(250), b=True)
     assert score(job(tmp_path, frame), fitted()) == 250
     found = fitted().predict(frame[list(NAMES)].astype(np.float32)).tolist()
     assert pd.read_parquet(tmp_path / "out.parquet")["class"].tolist() == found
+
+
+def wrong(folder: Path, text: str, **changes: Any) -> str:
+    """What is said of a CSV file."""
+    (folder / "in.csv").write_text(text)
+    with pytest.raises(DataError) as caught:
+        score(job(folder, **{"input": str(folder / "in.csv")} | changes), fitted())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_types_may_differ_from_block_to_block_and_from_file_to_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldsvm.datasets.files.csv_text.BLOCK", 200)
+    frame = table(90).assign(a=[1.0] * 50 + [0.5] * 40, c=[*[True, False] * 15, *[1.0] * 60])
+    words = frame.astype({"id": "object"})
+    words.loc[70:, "id"] = [f"w{i}" for i in range(20)]
+    whole = words.assign(a=[*["1"] * 50, *[" 0.5"] * 40])
+    whole.iloc[:30].to_csv(tmp_path / "in-0.csv", index=False)
+    whole.iloc[30:].to_csv(tmp_path / "in-1.csv", index=False)
+    asked = job(tmp_path, input=str(tmp_path / "in-*.csv"))
+    assert score(asked, fitted()) == 90
+    out = pd.read_parquet(asked.output)
+    assert out["id"].tolist() == list(map(str, words["id"]))
+    assert out["class"].tolist() == fitted().predict(frame[list(NAMES)].astype(np.float32)).tolist()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        ["007", "10"], ["12345678901234567890", "2"], ["2024-01-02T03:04", "2024-01-02"], ["", "NA", "1e3"],
+        ["true", "TRUE"], ['1,5"', "word"], ["12:30", "12:31:00"], ["0.10", "1."],
+    ],
+)  # fmt: skip
+def test_kept_columns_come_out_as_they_are_written(tmp_path: Path, kept: list[str]) -> None:
+    table(len(kept)).assign(id=kept).to_csv(tmp_path / "in.csv", index=False)
+    for suffix in (".csv", ".parquet"):
+        asked = job(tmp_path, input=str(tmp_path / "in.csv"), output=tmp_path / f"out{suffix}", keep=("id", "a", "id"))
+        assert score(asked, fitted()) == len(kept)
+    given, found = (list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("in.csv", "out.csv"))
+    assert [row["id"] for row in found] == kept == pd.read_parquet(tmp_path / "out.parquet")["id"].tolist()
+    assert [row["a"] for row in found] == [row["a"] for row in given]
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.CSV.GZ", "in.TSV"])
+def test_text_is_read_as_training_reads_it(tmp_path: Path, name: str) -> None:
+    frame = table(20).assign(id="é")
+    separator, format = ("\t", None) if name == "in.TSV" else (";", "semicolon")
+    data = frame.to_csv(index=False, sep=separator).encode("latin-1")
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("GZ") else data)
+    asked = job(tmp_path, input=str(tmp_path / name), format=format)
+    assert score(asked, fitted()) == 20
+    assert set(pd.read_parquet(asked.output)["id"]) == {"é"}
+
+
+def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
+    text = "a,b,c,id\n1,2,3,x\n NA ,2,3,y\n1,,3,z\n"
+    assert "column 'a' has no value in row 1;" in wrong(tmp_path, text)
+    model = make_pipeline(
+        SimpleImputer().set_output(transform="pandas").fit(pd.DataFrame([[1.0, 2.0, 3.0]], columns=NAMES)), *fitted()[:]
+    )
+    asked = job(tmp_path, input=str(tmp_path / "in.csv"), missing=True)
+    assert score(asked, model) == 3
+    assert pd.read_parquet(asked.output)["margin"].nunique() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,two,3,x\n", "'b' is text in row 60, 'two' first, but inputs must be"),
+        ("a,b,c,id\n1,2,3,x\n1,0x1f,3,x\n1,2,3,x\n", "is text in row 1, '0x1f' first"),
+        ("a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,inf,3,x\n", "column 'b' is infinite or beyond ±3.4e38, .* in row 60;"),
+        ("a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,,3,x\n", "column 'b' has no value in row 60;"),
+        ("a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,3,x\n", "row 60 has 3 fields, but the header has 4;"),
+        ("a,b,c,id\n1,2,3,x,4\n", "row 0 has 5 fields, but the header has 4;"),
+        ('a,b,c,id\n1,2,3,x\n1,2,3,"x\n1,2,3,x\n', r'a quotation mark \("\) in row 1 is never closed;'),
+        ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
+        ("a;b;c;id\n1;2;3;4\n", "the column 'a' and 3 more is absent, .*; the columns are 'a;b;c;id'"),
+        ("", "Empty CSV"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_text_is_named_with_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setattr("ldsvm.datasets.files.csv_text.BLOCK", 100)
+    found = wrong(tmp_path, text)
+    assert re.search(said, found), found
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "in.parquet"]
+
+
+def test_lists_and_dictionaries_are_what_they_hold(tmp_path: Path) -> None:
+    rng, names = np.random.default_rng(0), ("v[0]", "v[1]", "b")
+    X = pd.DataFrame(rng.normal(size=(60, 3)).astype(np.float32), columns=names)
+    model = make_pipeline(StandardScaler(), LDSVMClassifier(n_basis=5, random_state=0)).fit(X, X["b"] > 0)
+    lists = pa.array(X[["v[0]", "v[1]"]].to_numpy().tolist(), pa.list_(pa.float32()))
+    b, id = pa.array(X["b"].round()), pa.array([f"r{i % 3}" for i in range(60)])
+    whole = pa.table({"v": lists, "b": b.dictionary_encode(), "id": id.dictionary_encode()})
+    (tmp_path / "in").mkdir()
+    parquet.write_table(whole, tmp_path / "in" / "0.parquet")
+    flat = pa.table({"id": id, **{name: pa.array(X[name]) for name in names}, "more": id})  # as the model was trained
+    parquet.write_table(flat, tmp_path / "in" / "1.parquet")
+    asked = job(tmp_path, input=str(tmp_path / "in"), columns=names)
+    assert score(asked, model) == 120
+    out = pd.read_parquet(asked.output)
+    assert out["id"].tolist() == id.to_pylist() * 2
+    assert out["class"].tolist() == [*model.predict(X.assign(b=X["b"].round())), *model.predict(X)]
+    parquet.write_table(whole.set_column(0, "v", pa.array([[1.0]] * 60)), tmp_path / "in" / "0.parquet")
+    with pytest.raises(DataError, match=r"0\.parquet: its lists make 2 inputs; allowed: 3"):
+        score(asked, model)
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        (("int32", "int64"), None),
+        (("int64", "float64"), "'id', which keep names, has values that double"),
+        (("str", "int64"), "keep names 'id', of types '.*string', 'int64'; allowed: one type"),
+    ],
+)
+def test_a_kept_column_has_one_type_or_is_refused(tmp_path: Path, types: tuple[str, str], said: str | None) -> None:
+    (tmp_path / "in").mkdir()
+    for place, type in enumerate(types):
+        ids = [2**53 + 1 if type == "int64" else 7] * 5
+        table(5).assign(id=np.array(ids).astype(type)).to_parquet(tmp_path / "in" / f"{place}.parquet")
+    asked = job(tmp_path, input=str(tmp_path / "in"))
+    if said is None:
+        assert score(asked, fitted()) == 10
+        assert pd.read_parquet(asked.output)["id"].tolist() == [7] * 5 + [2**53 + 1] * 5
+    else:
+        with pytest.raises(DataError, match=said):
+            score(asked, fitted())
+
+
+def test_a_repeated_name_is_one_sentence(tmp_path: Path) -> None:
+    asked = job(tmp_path)
+    columns = [pa.array([1.0])] * 5
+    parquet.write_table(pa.Table.from_arrays(columns, names=["a", "b", "c", "id", "a"]), tmp_path / "in.parquet")
+    with pytest.raises(DataError, match="the column 'a' is there 2 times; names must differ"):
+        score(asked, fitted())
+
+
+@pytest.mark.parametrize(
+    ("given", "output", "refused"),
+    [
+        ("in", "in/out.parquet", True),
+        ("in/*.parquet", "in/out.parquet", True),
+        ("in/*.parquet", "in/out.csv", False),
+        ("in/*.parquet", "in/scored/out.parquet", False),
+        ("**/*.parquet", "in/scored/out.parquet", True),
+        ("in/**/*.parquet", "in/out.parquet", True),
+        ("in", "in/scored/out.parquet", False),
+    ],
+)
+def test_an_output_is_never_where_the_next_run_looks_for_its_input(
+    tmp_path: Path, given: str, output: str, refused: bool
+) -> None:
+    (tmp_path / "in").mkdir()
+    table(5).to_parquet(tmp_path / "in" / "0.parquet")
+    asked = Scoring(f"{tmp_path}/{given}", tmp_path / output, NAMES, None, (), 40, "m version 1")
+    if refused:
+        with pytest.raises(DataError, match=r"is where the input .* is looked for; allowed: another place\."):
+            score(asked, fitted())
+    else:
+        assert score(asked, fitted()) == score(asked, fitted()) == 5
+
+
+def test_arrow_batches_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = pa.Table.from_pandas(table(90))
+    for name, make in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+        with make(str(tmp_path / f"{name}.arrow"), whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=25)
+        asked = job(tmp_path, input=str(tmp_path / f"{name}.arrow"), rows=20)
+        sizes: list[int] = []
+        assert score(asked, fitted(), sizes.append) == 90
+        assert sizes == [20, 40, 60, 80, 90]
+        assert pd.read_parquet(asked.output)["id"].tolist() == list(range(90))

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_iris
 
+from flows.processes import free_ports
 from ldsvm import LDSVMClassifier
 from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.tracking import Tracker, link, store_uri
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+Page, Missing = Callable[[str, Path], str], Callable[[set[str], str, Path], set[str]]
 pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome on PATH"),
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
 ]
@@ -39,6 +32,12 @@ FAILED = "KLDA · time limit of 20 s"
 EXPECTED = [(name, *("-" if value is None else f"{value:g}" for value in values)) for name, values in METHODS.items()]
 EXPECTED.append((FAILED, *("-" for _ in COLUMNS)))
 BEGUN = 1.8e9
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser(page: Page | None) -> None:
+    if page is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome on PATH")
 
 
 class Table(HTMLParser):
@@ -84,70 +83,16 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Tracker:
 
 
 @pytest.fixture(scope="module")
-def port(tracker: Tracker) -> Iterator[int]:
-    """MLflow's server, started as `make ui` does."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (tracker.runs / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            [*command, "--backend-store-uri", store_uri(tracker.runs)],
-            env={**os.environ, **quiet}, cwd=tracker.runs, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-        try:
-            wait_for(f"http://127.0.0.1:{port}/health", server)
-            yield port
-        finally:
-            end(server)
+def port(tracker: Tracker, mlflow_server: Callable[..., AbstractContextManager[object]]) -> Iterator[int]:
+    (port,) = free_ports(1)
+    with mlflow_server(port, tracker.runs, store_uri(tracker.runs)):
+        yield port
 
 
-def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    stop = time.monotonic() + 150
-    while time.monotonic() < stop and server.poll() is None:
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError("MLflow's server did not answer")
-
-
-def end(server: subprocess.Popen[bytes]) -> None:
-    """End the server and its workers: the group that it leads."""
-    os.killpg(server.pid, signal.SIGTERM)
-    try:
-        server.wait(timeout=15)
-    except subprocess.TimeoutExpired:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-def page(address: str, home: Path) -> str:
-    """The page once its scripts have run, in a window so wide that no column is left out."""
-    assert BROWSER is not None
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-    flags += ["--disable-background-networking", "--disable-component-update", f"--user-data-dir={home / 'browser'}"]
-    flags += ["--window-size=3000,1600", "--virtual-time-budget=30000", "--dump-dom"]
-    command = [BROWSER, *flags, address]
-    variables = {**os.environ, "HOME": str(home)}
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
-def missing(words: set[str], address: str, home: Path) -> set[str]:
-    """Which of these words the page does not have, looking up to three times: a machine may be busy."""
-    for _ in range(3):
-        text = page(address, home)
-        if not (absent := {word for word in words if word not in text}):
-            break
-    return absent
-
-
-def shown(address: str, home: Path) -> list[tuple[str, ...]]:
+def shown(text: str) -> list[tuple[str, ...]]:
     """The table from top to bottom: the name of each run and what COLUMNS say."""
     table = Table()
-    table.feed(page(address, home))
+    table.feed(text)
     rows = [table.rows[i] for i in sorted(table.rows)]
     names = [
         re.sub("^#[0-9a-f]{6}", "", row.get("attributes.`Run Name`", "")) for row in rows
@@ -157,16 +102,18 @@ def shown(address: str, home: Path) -> list[tuple[str, ...]]:
 
 
 def test_the_link_shows_each_method_of_the_pipeline_with_error_basis_functions_and_runtime(
-    tracker: Tracker, port: int, tmp_path: Path
+    tracker: Tracker, port: int, page: Page, tmp_path: Path
 ) -> None:
     found: list[tuple[str, ...]] = []
     for _ in range(3):  # a busy machine may need another look
         if found != EXPECTED:
-            found = shown(link(tracker.experiment_id, port, "this-one"), tmp_path)
+            found = shown(page(link(tracker.experiment_id, port, "this-one"), tmp_path))
     assert found == EXPECTED
 
 
-def test_the_charts_set_the_error_against_what_it_costs(tracker: Tracker, port: int, tmp_path: Path) -> None:
+def test_the_charts_set_the_error_against_what_it_costs(
+    tracker: Tracker, port: int, missing: Missing, tmp_path: Path
+) -> None:
     titles = {"n_basis vs. error_percent", "predict_us vs. error_percent", "Model metrics"}
     charts = f"{link(tracker.experiment_id, port, 'this-one')}&compareRunsMode=CHART"
     assert not missing(titles, charts, tmp_path)
@@ -185,7 +132,9 @@ def champion(tracker: Tracker) -> Registry:
     return registry
 
 
-def test_the_model_page_shows_the_champion_and_its_card(champion: Registry, port: int, tmp_path: Path) -> None:
+def test_the_model_page_shows_the_champion_and_its_card(
+    champion: Registry, port: int, missing: Missing, tmp_path: Path
+) -> None:
     for address, wanted in (
         ("flowers", {"champion", "Version 1"}),
         ("flowers/versions/1", {"champion", "Flowers, kept fresh</h1>", "1.7 %</td>"}),

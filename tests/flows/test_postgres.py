@@ -6,14 +6,11 @@ import os
 import pwd
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,47 +18,18 @@ from typing import Any
 import pytest
 import yaml
 
+from flows.processes import free_ports
+
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
 INITDB = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+Running = Callable[..., AbstractContextManager[Any]]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def as_somebody() -> dict[str, Any]:
     """PostgreSQL refuses to run as root."""
     return {"user": pwd.getpwnam("nobody").pw_uid} if os.getuid() == 0 else {}
-
-
-@contextmanager
-def running(command: list[str], log: Path, **given: Any) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True, **given)
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 150
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            assert process.poll() is None and time.monotonic() < end, log.read_text("utf-8")[-3000:]
-            time.sleep(0.3)
 
 
 @pytest.fixture
@@ -74,10 +42,10 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def database(place: Path, tmp_path: Path) -> Iterator[int]:
+def database(place: Path, running: Running, tmp_path: Path) -> Iterator[int]:
     """Port of a PostgreSQL with the user and the databases of compose.yaml, on loopback."""
     assert INITDB is not None
-    port, who = free_port(), as_somebody()
+    (port,), who = free_ports(1), as_somebody()
     password = place / "password"
     password.write_text("secret", "utf-8")
     password.chmod(0o644)
@@ -120,23 +88,21 @@ def command_of(service: str, port: int, own: int, place: Path) -> tuple[list[str
 
 @pytest.mark.skipif(INITDB is None, reason="needs PostgreSQL, in Debian the package postgresql")
 @pytest.mark.timeout(600)
-def test_both_servers_keep_their_stores_in_postgresql(database: int, tmp_path: Path) -> None:
+def test_both_servers_keep_their_stores_in_postgresql(
+    database: int, running: Running, quiet: dict[str, str], tmp_path: Path
+) -> None:
     password = tmp_path / "pgpass"
     password.write_text(f"127.0.0.1:{database}:*:ldsvm:secret\n", "utf-8")
     password.chmod(0o600)
-    quiet = {
-        "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "DO_NOT_TRACK": "1",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_HOME": str(tmp_path / "prefect"),
-    }  # fmt: skip
-    base = {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")} | quiet
-    ports = {"prefect": free_port(), "mlflow": free_port()}
+    base = {**quiet, "PREFECT_HOME": str(tmp_path / "prefect")}
+    ports = dict(zip(("prefect", "mlflow"), free_ports(2), strict=True))
     with ExitStack() as servers:
         for name, health in (("prefect", "api/health"), ("mlflow", "health")):
             command, more = command_of(name, database, ports[name], tmp_path)
             log = tmp_path / f"{name}.log"
             started = [sys.executable, "-m", *command]
-            process = servers.enter_context(running(started, log, cwd=ROOT, env={**base, **more}))
-            wait_for(f"http://127.0.0.1:{ports[name]}/{health}", process, log)
+            url = f"http://127.0.0.1:{ports[name]}/{health}"
+            servers.enter_context(running(started, log, url, cwd=ROOT, env={**base, **more}))
         api = {
             "PREFECT_API_URL": f"http://127.0.0.1:{ports['prefect']}/api",
             "MLFLOW_TRACKING_URI": f"http://127.0.0.1:{ports['mlflow']}",
@@ -170,6 +136,7 @@ def test_compose_publishes_on_loopback_alone_and_holds_no_secret() -> None:
     assert not re.search(r"://[^@/\s]+:[^@/\s]+@", text)
     ours = [s for s in COMPOSE["services"].values() if s.get("image") == "ldsvm"]
     assert len(ours) == 3 and all(s["read_only"] and s["cap_drop"] == ["ALL"] for s in ours)
+    assert COMPOSE["services"]["prefect"]["environment"]["PREFECT_SERVER_UI_API_URL"] == "/api"
     assert all("healthcheck" in service for service in COMPOSE["services"].values())
 
 

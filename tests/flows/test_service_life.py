@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ import pytest
 
 from flows import deployments
 from flows.deployments import ask
-from flows.processes import Process
+from flows.processes import Process, free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
+Missing = Callable[[set[str], str, Path], set[str]]
 LONG = TINY.with_name("long.yaml")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
@@ -116,11 +118,6 @@ def column(store: Path, query: str) -> list[Any]:
         return [value for (value,) in connection.execute(query)]
 
 
-def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        return one.getsockname()[1], other.getsockname()[1]
-
-
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + 150
     while not condition():
@@ -130,20 +127,22 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    one = Service(tmp_path, *free_ports())
+    one = Service(tmp_path, *free_ports(2))
     yield one
     if list(one.runs.glob("service/*.pid")):  # a test failed half-way
         one.call("down")
 
 
 @pytest.mark.timeout(600)
-def test_the_whole_life_of_a_service(service: Service) -> None:
+def test_the_whole_life_of_a_service(service: Service, missing: Missing | None) -> None:
     """One test of several acts, because each start of the servers takes 15 seconds."""
     up = service.call("up")
     assert up.returncode == 0, up.stderr
     for part in (f"127.0.0.1:{service.prefect}", f"127.0.0.1:{service.mlflow}", "'pipeline/digits' --watch"):
         assert part in up.stdout
     _a_run_is_green_and_both_servers_show_it(service)
+    if missing is not None:  # there is a browser
+        _so_do_prefects_own_pages(service, missing)
     _a_run_for_another_folder_is_refused(service)
     _a_run_whose_process_is_killed_is_crashed_at_once(service)
     _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service)
@@ -162,6 +161,23 @@ def _a_run_is_green_and_both_servers_show_it(service: Service) -> None:
     found = service.ask("2.0/mlflow/runs/search", experiment_ids=[experiment])["runs"]
     assert [one["info"]["status"] for one in found] == ["FINISHED"] * 6  # a problem, two methods, three trials
     assert f"127.0.0.1:{service.mlflow}/#/experiments/{experiment}/runs" in service.said(number)
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.prefect}/ui-settings") as answer:
+        assert json.load(answer)["api_url"] == "/api"  # so that the pages work under another name, behind a proxy
+
+
+def _so_do_prefects_own_pages(service: Service, missing: Missing) -> None:
+    """The run's page says Completed, and its artifacts are a table and a text with the errors of that run."""
+    (run,), pages = service.ask("flow_runs/filter"), f"http://127.0.0.1:{service.prefect}"
+    state = {f"<title>Flow Run: {run['name']} ", "<span>Completed</span>"}
+    assert not missing(state, f"{pages}/runs/flow-run/{run['id']}", service.place)
+    found = service.ask("artifacts/filter", flow_runs={"id": {"any_": [run["id"]]}})
+    kinds = {one["type"]: one for one in found if one["type"] != "progress"}
+    errors = [row["error %"] for row in json.loads(kinds["table"]["data"])]
+    assert len(errors) == 2 and all(float(error) < 50 for error in errors)
+    for one in kinds.values():
+        words = {run["name"]} if one["type"] == "table" else {"<h2", "odd or even"}
+        assert not missing({"error %", *errors, *words}, f"{pages}/artifacts/artifact/{one['id']}", service.place)
+    assert set(kinds) == {"table", "markdown"}
 
 
 def _a_run_for_another_folder_is_refused(service: Service) -> None:
@@ -260,7 +276,7 @@ def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(se
 
 def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        service = Service(tmp_path, taken.getsockname()[1], free_ports()[0])
+        service = Service(tmp_path, taken.getsockname()[1], *free_ports(1))
         up = service.call("up")
     assert (up.returncode, up.stdout) == (2, "")
     said = f"PREFECT_PORT is {service.prefect}, which cannot be used (address already in use); allowed: a free port."

@@ -5,15 +5,17 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 
-HEXADECIMAL = re.compile(rb"0[xX][0-9a-fA-F]")
+DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t"}  # by the format's name
 BLOCK = 1 << 24  # pyarrow wants every row within one block, and a text may be long
+SHORT = 1 << 18  # of which most first rows are, and quickly read
 
 
 def read(path: Path, delimiter: str, texts: Sequence[str]) -> Any:
@@ -23,30 +25,107 @@ def read(path: Path, delimiter: str, texts: Sequence[str]) -> Any:
     null and the like are missing in a column of numbers or dates, and words in a column of text, as 0x1f is. Raises
     `DataError` for rows with too many or too few fields, for a quotation that never ends, and for UTF-16.
     """
-    pa = optional("pyarrow")
     encoding, even, hexadecimal = _scan(path)
-    try:
+    with _even_rows(path, delimiter, encoding):
         table = _parse(path, delimiter, texts, encoding)
-    except pa.ArrowInvalid as error:
+    if not even and len(table):
+        _refuse_open_quotes(table, path, len(table))
+    return _without_hexadecimal(table, path, delimiter, encoding) if hexadecimal else table
+
+
+def stream(path: Path, delimiter: str) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Any]]]:
+    """Return the names of the columns, and a function that yields batches of some of them in little memory.
+
+    All values are text, as they are written: what is a number in one batch may be none in the next. Raises what `read`
+    raises, for the rows when they are reached.
+    """
+    encoding, even, _ = _scan(path)
+    with _even_rows(path, delimiter, encoding):
+        names = _names(path, delimiter, encoding)
+
+    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+        only = [*dict.fromkeys([*wanted, *(() if even else names[-1:])])]
+        rows = 0
+        with _even_rows(path, delimiter, encoding), _opened(path, delimiter, only, encoding, only) as reader:
+            for batch in reader:
+                rows += len(batch)
+                yield batch
+                if not even and len(batch):
+                    last = batch
+        if not even and rows:
+            _refuse_open_quotes(last, path, rows)
+
+    return names, batches
+
+
+def _names(path: Path, delimiter: str, encoding: str, block: int | None = SHORT) -> list[str]:
+    try:
+        with _opened(path, delimiter, (), encoding, block=block) as reader:
+            return list(reader.schema.names)
+    except optional("pyarrow").ArrowInvalid:
+        if block is None:
+            raise
+    return _names(path, delimiter, encoding, None)
+
+
+def numbers(piece: Any) -> Any:
+    """Return text as the numbers that `read` finds in it, or as it is where some of it is no number."""
+    pa, pc, csv = optional("pyarrow"), optional("pyarrow.compute"), optional("pyarrow.csv")
+    try:
+        return piece.cast(pa.float64())
+    except pa.ArrowInvalid:
+        plain = pc.utf8_trim(piece, " \t")
+    missing = pc.is_in(plain, value_set=pa.array(csv.ConvertOptions().null_values))
+    plain = pc.if_else(missing, pa.scalar(None, pa.string()), plain)
+    for type in (pa.float64(), pa.bool_()):
+        try:
+            return plain.cast(type)
+        except pa.ArrowInvalid:
+            continue
+    return piece
+
+
+def _parse(path: Path, delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str] = ()) -> Any:
+    """Return a table of all columns, or of ``only`` some."""
+    csv = optional("pyarrow.csv")
+    with _bytes(path) as source:
+        return csv.read_csv(source, *_options(delimiter, texts, encoding, only))
+
+
+@contextmanager
+def _opened(
+    path: Path, delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str] = (), **options: Any
+) -> Iterator[Any]:
+    """Yield a reader of batches, of all columns or of ``only`` some."""
+    csv = optional("pyarrow.csv")
+    with _bytes(path) as source, csv.open_csv(source, *_options(delimiter, texts, encoding, only, **options)) as reader:
+        yield reader
+
+
+def _options(
+    delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str], block: int | None = None, **options: Any
+) -> tuple[Any, Any, Any]:
+    pa, csv = optional("pyarrow"), optional("pyarrow.csv")
+    one = "invalid_row_handler" in options
+    reading = csv.ReadOptions(encoding=encoding, block_size=block or BLOCK, use_threads=not one)
+    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, **options)
+    return reading, parsing, csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), include_columns=only)
+
+
+def _bytes(path: Path) -> Any:
+    return optional("pyarrow").input_stream(str(path), compression="gzip" if _gzipped(path) else None)
+
+
+@contextmanager
+def _even_rows(path: Path, delimiter: str, encoding: str) -> Iterator[None]:
+    """Have the error of the block, where a row has too many or too few fields, name the first such row."""
+    try:
+        yield
+    except optional("pyarrow").ArrowInvalid as error:
         # The library's message would quote the whole row.
         if not re.search(r"Expected \d+ columns, got \d+", str(error)):
             raise
         raise _uneven(path, delimiter, encoding) from error
-    if not even and len(table) and _ends_inside_quotes(table):
-        raise DataError(f'{path}: a quotation mark (") in row {len(table) - 1} is never closed; close or double it.')
-    return _without_hexadecimal(table, path, delimiter, encoding) if hexadecimal else table
-
-
-def _parse(
-    path: Path, delimiter: str, texts: Sequence[str], encoding: str, only: Sequence[str] = (), **options: Any
-) -> Any:
-    """Return a table of all columns, or of ``only`` some."""
-    pa, csv = optional("pyarrow"), optional("pyarrow.csv")
-    reading = csv.ReadOptions(encoding=encoding, block_size=BLOCK, use_threads="invalid_row_handler" not in options)
-    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, **options)
-    converting = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), include_columns=only)
-    with pa.input_stream(str(path), compression="gzip" if _gzipped(path) else None) as stream:
-        return csv.read_csv(stream, reading, parsing, converting)
 
 
 def _uneven(path: Path, delimiter: str, encoding: str) -> DataError:
@@ -58,7 +137,9 @@ def _uneven(path: Path, delimiter: str, encoding: str) -> DataError:
         return "skip"
 
     # Only one thread counts rows; the header is line 1.
-    _parse(path, delimiter, (), encoding, invalid_row_handler=note)
+    with _opened(path, delimiter, (), encoding, invalid_row_handler=note) as reader:
+        while not found:
+            reader.read_next_batch()
     first = found[0]
     return DataError(
         f"{path}: row {first.number - 2} has {first.actual_columns} fields, but the header has "
@@ -90,7 +171,8 @@ def _scan(path: Path) -> tuple[str, bool, bool]:
         stream.seek(0)
         for block in iter(lambda: stream.read(BLOCK), b""):
             quotes += block.count(b'"')
-            hexadecimal = hexadecimal or HEXADECIMAL.search(block) is not None
+            # Most files have no x at all, which is found out sooner than where a 0 is not followed by one.
+            hexadecimal = hexadecimal or any(x in block and b"0" + x in block for x in (b"x", b"X"))
             encoding = encoding if encoding != "utf-8" or _decodes(decoder, block) else "latin-1"
     if encoding == "utf-8" and not _decodes(decoder, b"", final=True):
         encoding = "latin-1"
@@ -105,10 +187,11 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
     return True
 
 
-def _ends_inside_quotes(table: Any) -> bool:
-    """Tell whether the last field swallowed lines: with an odd number of marks, its own was never closed."""
+def _refuse_open_quotes(table: Any, path: Path, rows: int) -> None:
+    """Refuse a last field that swallowed lines: with an odd number of marks, its own was never closed."""
     last = table.column(table.num_columns - 1)[-1].as_py()
-    return isinstance(last, str) and "\n" in last
+    if isinstance(last, str) and "\n" in last:
+        raise DataError(f'{path}: a quotation mark (") in row {rows - 1} is never closed; close or double it.')
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path
 
@@ -58,6 +59,16 @@ def find(spec: FileSpec) -> tuple[Found, Found | None]:
     return train, test
 
 
+def holds(given: str, file: Path) -> bool:
+    """Tell whether a path, as `find` takes it, would stand for ``file`` too once that is there."""
+    path, wanted = Path(given).expanduser(), file.resolve()
+    if path.exists() or not glob.has_magic(given):
+        return wanted == path.resolve() or (path.is_dir() and wanted.parent == path.resolve())
+    fixed = _fixed(path)
+    pattern = str(fixed.resolve() / path.relative_to(fixed))
+    return fnmatch(str(wanted), pattern.replace("**/", "*")) if "**" in pattern else wanted.match(pattern)
+
+
 def _looked_up(given: str, format: str | None, label: str | None) -> Found:
     try:
         return _locate(given, format, label)
@@ -100,9 +111,10 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
         if tables:
             raise DataError(f"{given}: {tables[0].relative_to(folder)} is no text; give a glob such as {given}/*/*.")
         return Found(given, "text", folder, texts)
-    files = tuple(file for file, kind in kinds.items() if kind == chosen)
+    ending = "csv" if chosen == "semicolon" else chosen
+    files = tuple(file for file, kind in kinds.items() if kind == ending)
     if not files:
-        raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[chosen])}.")
+        raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[ending])}.")
     return Found(given, chosen, folder, files)
 
 
@@ -138,8 +150,12 @@ def _matching(given: str, format: str | None) -> Found:
     if len(formats) > 1:
         raise DataError(f"{given}: matches files of {len(formats)} formats ({', '.join(formats)}); they must be alike.")
     # The plain folders in front do not belong to the files' names, so that a moved folder keeps them.
-    fixed = takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)
-    return Found(given, formats[0], Path(*fixed), files)
+    return Found(given, formats[0], _fixed(Path(pattern)), files)
+
+
+def _fixed(pattern: Path) -> Path:
+    """Return the plain folders in front of a pattern."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
 
 
 def _ending_of(name: str) -> str | None:

@@ -38,7 +38,7 @@ class Layout:
 
     def check(self, known: Sequence[str], file: Path) -> None:
         """Raise `DataError` unless ``file`` has the columns of the first file, in any order."""
-        _check_unique(known, file)
+        check_unique(known, file)
         there, expected = set(known), {*self.names, *self.drop}  # a table may have thousands of columns
         missing = [name for name in self.names if name not in there]
         if missing:
@@ -58,7 +58,7 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
     >>> layout(FileSpec("a.csv", drop=("id",)), ["id", "age", "label"], Path("a.csv")).inputs
     ('age',)
     """
-    _check_unique(known, file)
+    check_unique(known, file)
     label = spec.label or "label"
     one = {"label": label, "text": spec.text, "group": spec.group, "time": spec.time}
     roles: dict[str, tuple[str, ...]] = {role: (name,) for role, name in one.items() if name is not None}
@@ -80,7 +80,8 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
     return Layout(inputs, label, spec.text, spec.group, spec.time, spec.drop, closed, file)
 
 
-def _check_unique(known: Sequence[str], file: Path) -> None:
+def check_unique(known: Sequence[str], file: Path) -> None:
+    """Raise `DataError` when two of the columns ``known`` of a file have one name."""
     name, times = Counter(known).most_common(1)[0] if known else ("", 1)
     if times > 1:
         raise DataError(f"{file}: the column {shown(name)} is there {times} times; names must differ.")

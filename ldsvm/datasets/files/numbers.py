@@ -17,32 +17,38 @@ Column = list[Any]
 
 # What pyarrow's CSV reader takes for a number or for a missing one.
 NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
+RULE = (
+    "name what is none under dataset.drop, dataset.text, dataset.group or dataset.time, or name the inputs under "
+    "dataset.columns"
+)
 LONGEST = 20  # a longer text is not shown: it may be anything
 
 
-def matrix(columns: dict[str, Column], given: str) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+def matrix(
+    columns: dict[str, Column], given: str, first: int = 0, rule: str = RULE
+) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Return the columns side by side as X (N, D) float32, NaN where a value is missing, and the D names.
 
     A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the only
     one, of lists of fixed size, float32 and in one piece, its memory is used as it is. ``columns`` is emptied on the
-    way, so that the memory of each column is free once it is in X. Raises `DataError` for columns that are no numbers
-    and for values that float32 cannot hold.
+    way, so that the memory of each column is free once it is in X. ``first`` is the number of the first row. Raises
+    `DataError` for columns that are no numbers, telling the ``rule``, and for values that float32 cannot hold.
     """
-    _refuse_other_types(columns, given)
-    widths = {name: _width(name, column, given) for name, column in columns.items()}
+    _refuse_other_types(columns, given, first, rule)
+    widths = {name: _width(name, column, given, first) for name, column in columns.items()}
     names = tuple(one for name, width in widths.items() for one in _names(name, width))
     n = sum(len(piece) for piece in next(iter(columns.values())))
     if len(columns) == 1:
         X = _as_it_is(next(iter(columns.values())), n, len(names))
         if X is not None:
-            _refuse_infinite(X, names[0].removesuffix("[0]"), given)
+            _refuse_infinite(X, names[0].removesuffix("[0]"), given, first)
             return X, names
     X = np.empty((n, len(names)), dtype=np.float32)
     start = 0
     for name, width in widths.items():
         part = X[:, start : start + (width or 1)]
         _fill(part, columns.pop(name))
-        _refuse_infinite(part, name, given)
+        _refuse_infinite(part, name, given, first)
         start += width or 1
     return X, names
 
@@ -69,30 +75,27 @@ def _is_list(type: Any) -> bool:
     return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
 
 
-def _refuse_other_types(columns: dict[str, Column], given: str) -> None:
-    found = {name: _fault(column) for name, column in columns.items()}
+def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule: str) -> None:
+    found = {name: _fault(column, first) for name, column in columns.items()}
     faulty = [f"{shown(name)} {fault}" for name, fault in found.items() if fault]
     if not faulty:
         return
     more = len(faulty) - faults.SHOWN_NAMES
     listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are no numbers" if more > 0 else "")
-    raise DataError(
-        f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; name what is none under "
-        "dataset.drop, dataset.text, dataset.group or dataset.time, or name the inputs under dataset.columns."
-    )
+    raise DataError(f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; {rule}.")
 
 
-def _fault(column: Column) -> str:
+def _fault(column: Column, first: int) -> str:
     """Return what is wrong with the type of a column, or nothing."""
     for piece in column:
         if is_text(piece.type):
-            return _stray(column)
+            return _stray(column, first)
         if not is_number(piece.type) and not (_is_list(piece.type) and is_number(piece.type.value_type)):
             return f"is of type {piece.type}"
     return ""
 
 
-def _stray(column: Column) -> str:
+def _stray(column: Column, first: int) -> str:
     """Tell a column of text from one of numbers with a few stray words, whose rows are then named."""
     pc = optional("pyarrow.compute")
     bad = np.concatenate(
@@ -107,8 +110,8 @@ def _stray(column: Column) -> str:
     if not len(which) or 2 * len(which) >= len(bad):
         return "is text"
     word = _value(column, int(which[0]))
-    first = f", {word!r} first" if len(word) <= LONGEST else ""
-    return f"is text in {told('row', which)}{first}"
+    example = f", {word!r} first" if len(word) <= LONGEST else ""
+    return f"is text in {told('row', which + first)}{example}"
 
 
 def _value(column: Column, row: int) -> str:
@@ -119,7 +122,7 @@ def _value(column: Column, row: int) -> str:
     raise IndexError(row)
 
 
-def _width(name: str, column: Column, given: str) -> int | None:
+def _width(name: str, column: Column, given: str, first: int) -> int | None:
     """Return the one length of the lists of a column, None for a column of single numbers."""
     pc = optional("pyarrow.compute")
     if not any(_is_list(piece.type) for piece in column):
@@ -140,7 +143,7 @@ def _width(name: str, column: Column, given: str) -> int | None:
     if len(other):
         raise DataError(
             f"{given}: column {shown(name)} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
-            f"{told('row', other)}; all must have one length."
+            f"{told('row', other + first)}; all must have one length."
         )
     return int(known[0])
 
@@ -182,8 +185,8 @@ def _array(values: Any) -> NDArray[Any]:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def _refuse_infinite(X: NDArray[np.float32], name: str, given: str) -> None:
-    which = infinite_rows(X)
+def _refuse_infinite(X: NDArray[np.float32], name: str, given: str, first: int) -> None:
+    which = infinite_rows(X) + first
     if len(which):
         raise DataError(
             f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "

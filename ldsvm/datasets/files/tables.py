@@ -74,13 +74,14 @@ def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str) -> Rows:
 
 
 def _pieces(column: Any) -> numbers.Column:
-    """Return the pieces of a column, without the dictionaries and names of types that only wrap values."""
+    return [plain(piece) for piece in column.chunks]
+
+
+def plain(piece: Any) -> Any:
+    """Return a piece of a column without the dictionaries and names of types that only wrap values."""
     pa = optional("pyarrow")
-    found = []
-    for piece in column.chunks:
-        plain = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
-        found.append(plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain)
-    return found
+    found = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
 def _words(spec: FileSpec) -> list[str]:
@@ -92,18 +93,28 @@ def _words(spec: FileSpec) -> list[str]:
     return [name for name in (spec.text, spec.group) if name is not None and name not in (spec.columns or ())]
 
 
+def parquet(path: Path) -> Any:
+    """Return the reader of a Parquet file."""
+    return optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
+
+
 def _parquet(path: Path, _words: Sequence[str]) -> Opened:
-    file = optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
+    file = parquet(path)
     # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
     return Opened(file.schema_arrow.names, lambda names: file.read(columns=names).select(names))
 
 
 def _arrow(path: Path, _words: Sequence[str]) -> Opened:
+    table = arrow(path).read_all()
+    return Opened(table.column_names, table.select)
+
+
+def arrow(path: Path) -> Any:
+    """Return the reader of an Arrow file or stream."""
     ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(path))
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
-    table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
-    return Opened(table.column_names, table.select)
+    return (ipc.open_file if is_file else ipc.open_stream)(source)
 
 
 def _separated(delimiter: str) -> Callable[[Path, Sequence[str]], Opened]:
@@ -117,7 +128,5 @@ def _separated(delimiter: str) -> Callable[[Path, Sequence[str]], Opened]:
 OPEN: dict[str, Callable[[Path, Sequence[str]], Opened]] = {
     "parquet": _parquet,
     "arrow": _arrow,
-    "csv": _separated(","),
-    "semicolon": _separated(";"),
-    "tsv": _separated("\t"),
+    **{format: _separated(delimiter) for format, delimiter in csv_text.DELIMITERS.items()},
 }

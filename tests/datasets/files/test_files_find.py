@@ -156,7 +156,8 @@ def test_a_cache_folder_whose_name_is_too_long(tmp_path: Path) -> None:
         load(FileSpec(str(tmp_path / "a.csv")), name="a", cache_dir=tmp_path / ("a" * 300))
 
 
-def test_semicolons_by_name_of_the_format(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["a.csv", ".", "*.csv"])
+def test_semicolons_by_name_of_the_format(tmp_path: Path, given: str) -> None:
     (tmp_path / "a.csv").write_text('x;label\n"1.5";a\n2;"b;c"\n')
-    rows = read(FileSpec(str(tmp_path / "a.csv"), format="semicolon")).train
+    rows = read(FileSpec(str(tmp_path / given), format="semicolon")).train
     assert rows.X.ravel().tolist() == [1.5, 2.0] and rows.y.tolist() == ["a", "b;c"]

@@ -1,0 +1,225 @@
+"""One fit on blocks of rows: the same model everywhere, two million rows in bounded memory, Ray, and what it costs.
+
+The parts: `same` blocks and executors give one model, also on two Ray nodes and when a worker is killed; `large` rows
+of 784 bytes against the fit of 60,000 in memory; `scaling` from one worker to two, a model of the costs and what it
+predicts; `distorted` training images, learned centres, and the test set. `large` writes two gigabytes to data/prepared.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.costs import Costs, latencies
+from benchmarks.distorted import BLOCK, folder
+from benchmarks.harness import Bar, Result, clock, everything, mnist, progress
+from ldsvm import LDSVMClassifier, RowBlocks
+from ldsvm.experiment.nodes import Nodes
+from ldsvm.shards import OnRay, Serial, Threads
+
+LARGE, FIRST, M = 2_000_000, 60_000, 1_000
+GAMMA = 0.02 / 255**2  # of pixels from 0 to 255
+LIMIT = 5 * 2**30 // 2  # bytes of inputs and features that the large fit may keep
+MACHINES, ROWS = (8, 32, 128), (10**7, 10**8, 10**9)
+NETWORK = 10e9 / 8, 2e-4  # bytes a second from the driver, and seconds there and back: a common data centre
+
+
+def run(quick: bool) -> Result:
+    warnings.filterwarnings("ignore", message="MAC stopped at max_iter")
+    result = Result(settings={"gamma": GAMMA, "basis functions": M, "network": NETWORK})
+    same(result, quick)
+    large(result, quick)
+    scaling(result, quick)
+    distorted(result, quick)
+    keys = list(dict.fromkeys(key for row in result.rows for key in row))
+    result.rows = [{key: row.get(key, "") for key in keys} for row in result.rows]
+    return result
+
+
+def same(result: Result, quick: bool) -> None:
+    """One model for 1, 2 and 5 blocks, in serial, in threads, on Ray, on two nodes, and after a kill."""
+    fit = _small(quick)
+    first, worst = fit(1, Serial()), 0.0
+    for blocks in (1, 2, 5):
+        for executor in (Serial(), Serial(memory=0), Threads(2), OnRay(2)):
+            progress(f"shards: {blocks} blocks, {executor}")
+            apart = _apart(fit(blocks, executor), first)
+            worst = max(worst, apart)
+            result.rows.append({"what": f"same: {blocks} blocks, {executor}", "difference": apart})
+    result.bars.append(Bar("largest_relative_difference_of_models", worst, "<=", 1e-6))
+    progress("shards: two nodes, and a worker that is killed")
+    two, killed, lost = _asked("nodes", quick)  # a process has one token for Ray in its life
+    for what, apart in {"two nodes": two, f"two nodes, {lost:.0f} worker killed": killed}.items():
+        result.rows.append({"what": f"same: {what}", "difference": apart})
+    result.bars.append(Bar("difference_on_two_nodes", two, "<=", 1e-6))
+    result.bars.append(Bar("difference_after_a_kill", killed, "<=", 1e-6))
+    result.bars.append(Bar("workers_killed", lost, ">=", 1))
+
+
+def _small(quick: bool) -> Callable[..., LDSVMClassifier]:
+    """Return what fits MNIST's 10,000 images, in so many blocks, with an executor."""
+    data = mnist(0)
+    n, size = (1_000, 50) if quick else (10_000, 500)
+    (X, y), valid = ((part[0][:n].astype(np.float64), part[1][:n]) for part in (data.train, data.valid))
+
+    def fit(blocks: int, executor: Any, **more: Any) -> LDSVMClassifier:
+        rows = RowBlocks.arrays(zip(np.array_split(X, blocks), np.array_split(y, blocks), strict=True))
+        iterations = 3 if quick else 10
+        model = LDSVMClassifier(n_basis=size, gamma=0.02, C=0.1, max_iter=iterations, random_state=0)
+        return model.fit(rows, eval_set=valid, executor=executor, **more)
+
+    return fit
+
+
+def _nodes(quick: bool) -> tuple[float, ...]:
+    """Differences of the models of two nodes of Ray, without and with a kill, from the serial one; workers lost."""
+    fit = _small(quick)
+    first = fit(1, Serial())
+    with Nodes(2) as nodes:
+        os.environ.update(nodes.environment)
+        executor = Watched(2, address=nodes.address)
+        two, killed = fit(5, executor), fit(5, executor, callback=executor.kill_after(2))
+    lost = max(info["lost"] for info in killed.history_)
+    return _apart(two, first), _apart(killed, first), lost
+
+
+def _asked(*words: Any) -> list[float]:
+    """Let a process of its own do something, and return the numbers in its last line."""
+    code = [sys.executable, "-m", "benchmarks.shards", *map(str, words)]
+    done = subprocess.run(code, stdout=subprocess.PIPE, check=True, text=True)
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
+
+
+def _apart(a: Any, b: Any) -> float:
+    pairs = [(a.map_.W, b.map_.W), (a.coef_, b.coef_), (a.intercept_, b.intercept_), (a.centers_, b.centers_)]
+    return float(max(np.abs(p - q).max() / np.abs(q).max() for p, q in pairs))
+
+
+class Watched(OnRay):
+    """An executor whose workers can be killed."""
+
+    def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Any:
+        team = super().team(train, valid, n_jobs)
+        object.__setattr__(self, "last", team)
+        return team
+
+    def kill_after(self, iteration: int) -> Callable[[dict[str, Any]], None]:
+        """Return a callback that kills one worker's process soon after an iteration, in the middle of the next one."""
+
+        def kill(info: dict[str, Any]) -> None:
+            if info["iteration"] == iteration:
+                import ray
+
+                host = self.last._hosts[0]  # type: ignore[attr-defined]
+                pid = ray.get(host.__ray_call__.remote(lambda self: os.getpid()))
+                threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
+
+        return kill
+
+
+def large(result: Result, quick: bool) -> None:
+    """Two million rows against 60,000 in memory: time per row of the whole fit, and memory at its peak.
+
+    Each in a process of its own, so that the peak is that of the fit and of nothing else.
+    """
+    rows, few, size = (20_000, 5_000, 100) if quick else (LARGE, FIRST, M)
+    place = folder(rows)
+    found = {}
+    for name, count in {"memory": few, "blocks": rows}.items():
+        progress(f"shards: {count:,} rows in {name}")
+        seconds, mib, error, iterations = _asked(name, place, count, size)
+        found[name] = 1e6 * seconds / count, mib
+        result.rows.append({
+            "what": f"large: {count:,} rows, {name}", "seconds": seconds, "us a row": found[name][0], "peak MiB": mib,
+            "test %": error, "iterations": iterations,
+        })  # fmt: skip
+    result.bars.append(Bar("time_a_row_over_memory", found["blocks"][0] / found["memory"][0], "<=", 1.3))
+    result.bars.append(Bar("peak_GiB_of_2000000_rows", found["blocks"][1] / 1024, "<=", 6))
+
+
+def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]:
+    """One fit of `large`: seconds, the process's largest memory in MiB, test error in % and iterations."""
+    model = LDSVMClassifier(n_basis=size, gamma=GAMMA, C=0.1, max_iter=10, random_state=0, verbose=1)
+    rows = RowBlocks.parquet(place, "digit")
+    if how == "memory":
+        blocks = [rows.read(i) for i in range(-(-count // BLOCK))]
+        X, y = np.concatenate([x for x, _ in blocks])[:count], np.concatenate([c for _, c in blocks])[:count]
+        X = X.astype(np.float32)
+        del blocks
+        seconds = clock(lambda: model.fit(X, y), 1, warm=False)
+    else:
+        seconds = clock(lambda: model.fit(rows, executor=Serial(memory=LIMIT)), 1, warm=False)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    _, _, X_test, y_test = everything()
+    return seconds, peak, 100 * (1 - model.score(X_test.astype(np.float32) * 255, y_test)), model.n_iter_
+
+
+def scaling(result: Result, quick: bool) -> None:
+    """From one worker to two, and a model of the costs: what it predicts for two, and for many machines."""
+    rows, size, iterations = (10_000, 100, 3) if quick else (200_000, M, 5)
+    place = folder(20_000 if quick else LARGE)
+    blocks = RowBlocks.parquet(place, "digit", rows=min(rows // 4, BLOCK))
+    blocks = RowBlocks(blocks.blocks[: rows // (blocks.blocks[0].rows or rows)])
+    found = {workers: _measured(blocks, workers, size, iterations) for workers in (1, 2)}
+    base, per_worker = latencies()
+    one, two = found[1], found[2]
+    predicted = one.predict(2, one.rows, base, per_worker)
+    for workers, cost in found.items():
+        result.rows.append({
+            "what": f"scaling: {workers} workers", "seconds": cost.seconds, "us a row": 1e6 * cost.busy / cost.rows,
+            "calls": cost.calls, "KB a worker": cost.bytes / 1e3,
+        })  # fmt: skip
+    result.rows.append({"what": "scaling: 2 workers, predicted", "seconds": predicted})
+    result.rows.append({"what": "scaling: a call, s", "seconds": base})
+    result.rows.append({"what": "scaling: a call, s for each worker", "seconds": per_worker})
+    result.bars.append(Bar("speedup_of_an_iteration_on_2_workers", one.seconds / two.seconds, ">=", 1.7))
+    result.bars.append(Bar("prediction_of_2_workers_off_by", abs(predicted / two.seconds - 1), "<=", 0.15))
+    speed, delay = NETWORK
+    for N in ROWS:
+        for machines in MACHINES:
+            time_of = one.predict(machines, N, base + delay, per_worker, speed)
+            result.rows.append({
+                "what": f"predicted: {N:.0e} rows on {machines} machines", "seconds": time_of,
+                "efficiency": one.busy / one.rows * N / (machines * time_of),
+            })  # fmt: skip
+
+
+def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Costs:
+    """What the iterations of a fit cost on so many workers of Ray."""
+    progress(f"shards: {workers} workers")
+    ends: list[float] = []
+    model = LDSVMClassifier(n_basis=size, gamma=GAMMA, C=0.1, centers="random", max_iter=iterations, random_state=0)
+    model.fit(
+        blocks, executor=OnRay(workers, memory=LIMIT // 10), callback=lambda _: ends.append(time.perf_counter())
+    )  # fmt: skip
+    steps = model.history_[1:]
+    busy, calls, down, up = (
+        fmean(info[key] for info in steps) for key in ("seconds_slowest", "calls", "bytes_down", "bytes_up")
+    )
+    rows = sum(block.rows or 0 for block in blocks.blocks)
+    return Costs(rows, workers, (ends[-1] - ends[0]) / len(steps), busy, calls, (down + up) / workers)
+
+
+def distorted(result: Result, quick: bool) -> None:
+    """Learned centres on distorted training images; ridge and iteration are chosen on images held out of them."""
+
+
+def _main(what: str, *words: str) -> None:
+    warnings.filterwarnings("ignore", message="MAC stopped at max_iter")
+    found = _nodes(words[0] == "True") if what == "nodes" else _fit_large(what, words[0], int(words[1]), int(words[2]))
+    print(*found)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,157 @@
+"""The rows that a model scores: which files they are in, checked, and chunk by chunk as the model takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError
+from ldsvm.datasets.files import FileSpec, faults, numbers, values
+from ldsvm.datasets.files.find import TABLES, find, holds
+from ldsvm.datasets.files.streams import Stream, stream
+from ldsvm.datasets.words import shown, told
+from ldsvm.experiment.prepared import as_they_came
+
+OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
+OUTPUTS = (".parquet", ".csv")
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is scored. input: a table, a folder or a glob of tables. output: a file that ends in .parquet or .csv.
+
+    columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
+    that the output has too, such as a number of the row; from files of text they come out as they are written. rows: of
+    a chunk. model: its name and version; missing: whether inputs may lack values; source: where the model's files are,
+    so that no chunk of a model of the same name elsewhere is taken for its own. format: as in `FileSpec`.
+    """
+
+    input: str
+    output: Path
+    columns: tuple[str, ...] | None
+    text: str | None
+    keep: tuple[str, ...]
+    rows: int
+    model: str
+    missing: bool = False
+    source: str = ""
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one file, all in one batch. row: number of the first one in that file."""
+
+    stream: Stream
+    row: int
+    batch: Any
+
+    def cut(self, start: int, rows: int | None = None) -> Part:
+        """Return `rows` of the rows from `start` on, or all from there on."""
+        return replace(self, row=self.row + start, batch=self.batch.slice(start, rows))
+
+
+def opened(job: Scoring) -> list[Stream]:
+    """Return the files of the input; raise DataError unless each has the columns, and the output is elsewhere."""
+    _check_names(job)
+    found, _ = find(FileSpec(job.input, format=job.format))
+    if found.format not in TABLES:
+        raise DataError(f"{job.input}: {found.format} data cannot be scored from a file; allowed: {', '.join(TABLES)}.")
+    if holds(job.input, job.output):  # another run would score the answers of this one
+        raise DataError(f"{job.output}: is where the input {job.input} is looked for; allowed: another place.")
+    streams = [stream(file, found.format) for file in found.files]
+    for one in streams:
+        _check_there(one, job)
+    return streams
+
+
+def _check_names(job: Scoring) -> None:
+    if job.output.suffix not in OUTPUTS:
+        raise DataError(f"{job.output}: the output's name ends in none of {', '.join(OUTPUTS)}.")
+    if job.output.is_dir():
+        raise DataError(f"{job.output}: is a folder; allowed: the name of a file.")
+    if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
+        raise DataError(
+            f"keep names {shown(taken[0])}, a column that the output has of its own; rename it in the input."
+        )
+
+
+def _check_there(one: Stream, job: Scoring) -> None:
+    absent = [name for name in _read(one, job) if name not in one.types]
+    if absent:
+        more = "" if len(absent) == 1 else f" and {len(absent) - 1} more"
+        raise DataError(
+            f"{one.file}: the column {shown(absent[0])}{more} is absent, which the model needs or keep names; "
+            f"the columns are {faults.names([*one.types])}."
+        )
+
+
+def _read(one: Stream, job: Scoring) -> list[str]:
+    """Return the columns of a file that are read, each once."""
+    return list(dict.fromkeys([*_sources(one, job), *([job.text] if job.text else []), *job.keep]))
+
+
+def _sources(one: Stream, job: Scoring) -> list[str]:
+    """Return the columns that hold the model's inputs: a[0], a[1] and so on may be in a column a of lists."""
+    found = []
+    for name in job.columns or ():
+        lists = re.sub(r"\[\d+\]$", "", name)
+        found.append(lists if name not in one.types and lists in one.types else name)
+    return list(dict.fromkeys(found))
+
+
+def divided(streams: Sequence[Stream], job: Scoring) -> Iterator[list[Part]]:
+    """Yield `job.rows` rows, at last fewer, from the files one after the other."""
+    chunk: list[Part] = []
+    room = job.rows
+    for part in _parts(streams, job):
+        while len(part.batch) >= room:
+            yield [*chunk, part.cut(0, room)]
+            part, chunk, room = part.cut(room), [], job.rows
+        if len(part.batch):
+            chunk.append(part)
+            room -= len(part.batch)
+    if chunk:
+        yield chunk
+
+
+def _parts(streams: Sequence[Stream], job: Scoring) -> Iterator[Part]:
+    for one in streams:
+        row = 0
+        for batch in one.batches(_read(one, job), job.rows):
+            yield Part(one, row, batch)
+            row += len(batch)
+
+
+def inputs(chunk: Sequence[Part], job: Scoring) -> Any:
+    """Return what the model takes; raise DataError, with file and row, for what it was not trained on."""
+    found = [_texts(part, job) if job.columns is None else _numbers(part, job) for part in chunk]
+    return as_they_came(found[0] if len(found) == 1 else np.concatenate(found), job.columns)
+
+
+def _texts(part: Part, job: Scoring) -> Any:
+    assert job.text is not None
+    return values.texts([part.batch[job.text]], f"{part.stream.file}: column {shown(job.text)}")
+
+
+def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
+    given, one = str(part.stream.file), part.stream
+    assert job.columns is not None
+    pieces = {name: [one.number(part.batch[name])] for name in _sources(one, job)}
+    X, names = numbers.matrix(pieces, given, part.row, "the model was trained on numbers")
+    if names != job.columns:
+        raise DataError(f"{given}: its lists make {len(names)} inputs; allowed: {len(job.columns)}, as in training.")
+    gone = np.isnan(X)
+    if gone.any() and not job.missing:
+        rows, columns = np.nonzero(gone)
+        where = told("row", np.unique(rows[columns == columns[0]]) + part.row)
+        raise DataError(
+            f"{given}: column {shown(names[columns[0]])} has no value in {where}; allowed: numbers, as in training."
+        )
+    return X

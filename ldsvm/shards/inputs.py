@@ -1,0 +1,160 @@
+"""The inputs of one worker's rows: what is kept of them between passes, and sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ldsvm.baselines import memory
+from ldsvm.checks import check_labels, check_values
+from ldsvm.maps.features import row_blocks
+from ldsvm.shards.source import BlockError, RowBlocks
+from ldsvm.typing import Array
+
+UNKNOWN = 2**31  # bytes that are taken for free where nothing tells
+KEPT = 0.5  # share of the free memory for inputs and features that are kept, over all shards of a machine
+
+
+class Inputs:
+    """Some blocks of the training rows, and of the validation rows.
+
+    memory_bytes: for inputs and features that may be kept between passes; None for a share of what is free, 1 / beside
+    of it. What does not fit is read, or computed, anew in every pass. n_threads: for its own work.
+    """
+
+    def __init__(
+        self, train: RowBlocks, valid: RowBlocks | None, memory_bytes: int | None, beside: int, n_threads: int
+    ) -> None:
+        self.train, self.valid, self.n_threads = train, valid, n_threads
+        if memory_bytes is None:
+            memory_bytes = int(KEPT * (memory.available() or UNKNOWN) / beside)
+        self.budget = self.free = memory_bytes
+        self.X: Any = None  # all inputs, where they may be kept
+        self.sizes: list[int] = []  # of the blocks
+        self.offset = 0  # of the first row, in the order of all shards
+        self.labels: Any = None
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    def look(self) -> tuple[Any, Array, int]:
+        """Read every block once. Return labels, the rows of each, and the number of inputs."""
+        self.sizes, self.X, self.free = [], None, self.budget
+        labels, width = [], 0
+        for i, block in enumerate(self.train.blocks):
+            X, y = self._read(self.train, i)
+            width = width or X.shape[1]
+            if X.shape[1] != width:
+                raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the blocks before it have {width}.")
+            self._keep(X, i)
+            self.sizes.append(len(y))
+            labels.append(np.asarray(y))
+        self.labels = np.concatenate(labels)
+        found, counts = np.unique(self.labels, return_counts=True)
+        return found, counts, width
+
+    def _keep(self, X: Any, i: int) -> None:
+        """Put the inputs of block i into one array of all, if that may be kept; a single block is taken as it is.
+
+        What Ray has is not kept: there it is in memory already.
+        """
+        sizes = [block.rows for block in self.train.blocks]
+        if len(sizes) == 1 and X.nbytes <= self.free:
+            self.X = X
+            return
+        if i == 0 and None not in sizes:
+            whole = sum(size or 0 for size in sizes), X.shape[1]
+            if whole[0] * whole[1] * X.itemsize <= self.free:
+                self.X = np.empty(whole, X.dtype)
+                self.free -= self.X.nbytes
+        if self.X is not None:
+            if not np.can_cast(X.dtype, self.X.dtype):
+                self.X = self.X.astype(np.result_type(X.dtype, self.X.dtype))
+            start = sum(self.sizes)
+            self.X[start : start + len(X)] = X
+
+    def column_sums(self) -> Array:
+        """Sum of x (D,)."""
+        return self._sum(lambda x: x.sum(axis=0))
+
+    def column_squares(self, mean: Array) -> Array:
+        """Sum of (x - mean)^2 (D,)."""
+        return self._sum(lambda x: np.square(x - mean).sum(axis=0))
+
+    def cross_products(self, mean: Array) -> Array:
+        """Sum of (x - mean)(x - mean)' (D, D)."""
+
+        def product(x: Array) -> Array:
+            centred = x - mean
+            out: Array = centred.T @ centred
+            return out
+
+        return self._sum(product)
+
+    def inputs(self, numbers: Array) -> tuple[Array, Array]:
+        """Those of the rows with these numbers, ascending, that are here: their numbers and inputs (n, D)."""
+        here = numbers[(numbers >= self.offset) & (numbers < self.offset + len(self))]
+        found = [X[here[self._within(here, rows)] - self.offset - rows.start] for rows, X in self._parts()]
+        return here, np.concatenate(found).astype(np.float32)
+
+    def nearest(self, centers: Array, stride: int) -> tuple[Array, Array]:
+        """One Lloyd step over every row whose number is a multiple of stride: sums (M, D) and counts (M,) by centre.
+
+        In float64, so that which centre is nearest does not depend on how the rows lie in blocks.
+        """
+        M, D = centers.shape
+        shift = centers.mean(axis=0)
+        c = centers - shift
+        half = 0.5 * np.einsum("md,md->m", c, c)
+        sums, counts = np.zeros((M, D)), np.zeros(M)
+        for rows, X in self._parts():
+            first = -(self.offset + rows.start) % stride
+            some = X[first::stride]
+            for part in row_blocks(len(some), max(M, D)):
+                x = some[part].astype(np.float64) - shift
+                place = np.argmin(half - x @ c.T, axis=1)
+                order = np.argsort(place, kind="stable")
+                here, starts = np.unique(place[order], return_index=True)
+                sums[here] += np.add.reduceat(x[order], starts, axis=0)
+                counts += np.bincount(place, minlength=M)
+        return sums + counts[:, None] * shift, counts
+
+    def _read(self, source: RowBlocks | None, i: int) -> tuple[Any, Any]:
+        assert source is not None
+        name = source.blocks[i].name
+        X, y = source.read(i)
+        try:
+            if X.dtype.kind not in "biuf":
+                raise ValueError(f"X is of type {X.dtype}, not of numbers")
+            if X.dtype.kind == "f":
+                check_values(X, source.columns)
+            check_labels(y)
+        except ValueError as error:
+            raise BlockError(f"{name}: {error}") from error
+        return X, y
+
+    def _parts(self) -> Iterator[tuple[slice, Any]]:
+        """Yield consecutive rows and their inputs: all at once where they are kept, else block by block."""
+        if self.X is not None:
+            yield slice(0, len(self)), self.X
+            return
+        start = 0
+        for i, size in enumerate(self.sizes):
+            X = self.train.read(i)[0]
+            if len(X) != size:
+                raise BlockError(f"{self.train.blocks[i].name}: has {len(X):,} rows where it had {size:,} before.")
+            yield slice(start, start + size), X
+            start += size
+
+    def _sum(self, function: Callable[[Array], Array]) -> Array:
+        total: Any = 0.0
+        for _, X in self._parts():
+            for rows in row_blocks(*X.shape):
+                total = total + function(X[rows].astype(np.float64))
+        return np.asarray(total)
+
+    def _within(self, numbers: Array, rows: slice) -> Array:
+        local = numbers - self.offset
+        return (local >= rows.start) & (local < rows.stop)
