@@ -16,7 +16,7 @@ SIDE = 28
 
 
 def folder(rows: int, reach: int = 2, angle: int = 12, seed: int = 0) -> Path:
-    """Write the images once, and return where: column "pixels", 784 bytes in a list, and "digit".
+    """Write the images once, and return where: column "pixels", 784 bytes, and "digit".
 
     Image i is training image i mod 60,000, the first 60,000 as they are, then shifted by up to `reach` pixels down and
     right and turned by up to `angle` degrees, in steps of a pixel and of a quarter of the angle, drawn by seed.
@@ -40,11 +40,9 @@ def folder(rows: int, reach: int = 2, angle: int = 12, seed: int = 0) -> Path:
         for k in np.unique(which):
             at = np.flatnonzero(which == k)
             out[at] = np.round(pixels[numbers[at] % len(y)] @ operators[k])
-        values = pa.FixedSizeListArray.from_arrays(pa.array(out.ravel()), SIDE**2)
+        values = pa.Array.from_buffers(pa.binary(SIDE**2), len(out), [None, pa.py_buffer(out)])
         table = pa.table({"pixels": values, "digit": y[numbers % len(y)]})
-        parquet.write_table(
-            table, temporary / f"{start:09d}.parquet", compression="none", use_dictionary=False, row_group_size=GROUP
-        )
+        parquet.write_table(table, temporary / f"{start:09d}.parquet", row_group_size=GROUP)
     temporary.rename(place)
     return place
 

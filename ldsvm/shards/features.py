@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.checks import shown
 from ldsvm.mac.scheme import Labels, Scheme
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps.features import Basis, BasisMap, Computed, FeatureEvaluation, FeatureSums
@@ -32,13 +31,11 @@ class Features(Inputs):
         self.held: list[Labels] = []
         for i, block in enumerate(self.valid.blocks if self.valid is not None else ()):
             y = np.asarray(self._read(self.valid, i)[1])
-            place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-            if not np.array_equal(classes[place], y):
-                unknown = y[classes[place] != y][0]
-                raise BlockError(
-                    f"{block.name}: has the label {shown(unknown)!r}, which is not among the training labels."
-                )
-            self.held.append(place.astype(np.int32))
+            known = set(classes.tolist())
+            unknown = [label for label in np.unique(y).tolist() if label not in known]
+            if unknown:
+                raise BlockError(f"{block.name}: has the label {unknown[0]!r}, which is not among the training labels.")
+            self.held.append(np.searchsorted(classes, y).astype(np.int32))
 
     def use(self, basis: Basis) -> None:
         """Take a basis; features are kept where they may be, the validation rows' before the others'."""

@@ -76,7 +76,10 @@ class MappedBlock(Block):
 
 @dataclass(frozen=True)
 class ParquetBlock(Block):
-    """Row groups of one Parquet file. columns: the inputs, either numbers or one list of D numbers in every row."""
+    """Row groups of one Parquet file.
+
+    columns: the inputs, either numbers or one list of D numbers, or D bytes, in every row.
+    """
 
     path: str
     groups: tuple[int, ...]
@@ -152,8 +155,8 @@ class RowBlocks:
         """Take a Parquet file, a folder of them, or a glob such as "rows/2024-*.parquet".
 
         label: the column of labels. columns: those of the inputs, all others by default; a single column may hold one
-        list of D numbers in every row. rows: of a block, about; never less than a row group of the file. Raises
-        BlockError, one sentence, for no file, a file that cannot be read, and columns that differ.
+        list of D numbers, or D bytes, in every row. rows: of a block, about; never less than a row group of the file.
+        Raises BlockError, one sentence, for no file, a file that cannot be read, and columns that differ.
         """
         from pyarrow import parquet
 
@@ -265,7 +268,13 @@ def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tup
         if table[column].null_count:
             raise BlockError(f"{name}: column {column!r} has {table[column].null_count} missing values.")
     y = table[label].to_numpy()
-    if len(columns) == 1 and hasattr(table.schema.field(columns[0]).type, "value_type"):
+    first = table.schema.field(columns[0]).type
+    if len(columns) == 1 and first.__class__.__name__ == "FixedSizeBinaryType":
+        values = table[columns[0]].combine_chunks()
+        whole = np.frombuffer(values.buffers()[1], np.uint8)
+        start, width = values.offset, first.byte_width
+        return whole[start * width : (start + len(y)) * width].reshape(len(y), width), y
+    if len(columns) == 1 and hasattr(first, "value_type"):
         values = table[columns[0]].combine_chunks()
         flat = values.flatten().to_numpy(zero_copy_only=False)
         if len(flat) % max(len(y), 1) or len({len(row) for row in values[:100]}) > 1:

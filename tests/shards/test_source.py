@@ -21,6 +21,17 @@ Data = tuple[np.ndarray, np.ndarray]
 EMPTY = pa.table({"a": pa.array([], pa.float64()), "digit": pa.array([], pa.int64())})
 
 
+def test_bytes_are_inputs_from_0_to_255(train: Data, tmp_path: Path) -> None:
+    X, y = np.round(train[0] * 16).astype(np.uint8), train[1]
+    values = pa.Array.from_buffers(pa.binary(64), len(X), [None, pa.py_buffer(X)])
+    parquet.write_table(pa.table({"pixels": values, "digit": y}).slice(7), tmp_path / "a.parquet", row_group_size=100)
+    rows = RowBlocks.parquet(tmp_path, "digit", rows=250)
+    found = np.concatenate([rows.read(i)[0] for i in range(len(rows.blocks))])
+    assert found.dtype == np.uint8 and np.array_equal(found, X[7:])
+    cuts = model(centers="random").fit(cut((X[7:], y[7:])))
+    assert far(model(centers="random").fit(rows), cuts) < 1e-4  # features in float32
+
+
 def table(X: np.ndarray, y: Any, lists: bool = False) -> pa.Table:
     if lists:
         values = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
