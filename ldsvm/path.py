@@ -11,6 +11,7 @@ from ldsvm import threads
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.loop import Callback
 from ldsvm.mac.state import Info
+from ldsvm.shards.source import RowBlocks
 
 
 def fit_path(
@@ -48,6 +49,8 @@ def fit_path(
     models = [clone(estimator).set_params(C=C) for C in C_values]
     if not models:
         raise ValueError("C_values is empty; give at least one positive number.")
+    if isinstance(X, RowBlocks):
+        raise ValueError("fit_path shares work on rows in one array; with RowBlocks call fit for each C.")
     if estimator.n_basis == "auto":
         raise ValueError("n_basis='auto' is chosen by fit; give fit_path a number, or None.")
     for model in models:

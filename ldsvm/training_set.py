@@ -58,7 +58,9 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, eval_set: A
 
 def _given(estimator: Any, eval_set: Any, classes: Array, family: Family) -> tuple[Any, Array, None]:
     if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-        raise ValueError(f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}.")
+        raise ValueError(
+            f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}; RowBlocks go with RowBlocks."
+        )
     X = check_X(estimator, eval_set[0], sparse=family.sparse, reset=False, largest=family.largest)
     y = column_or_1d(eval_set[1])
     check_consistent_length(X, y)

@@ -175,6 +175,8 @@ def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | Non
     with threadpool_limits(job.n_jobs), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(*rows, **extra)
+    if job.checkpoint is not None:
+        job.checkpoint.unlink(missing_ok=True)  # a fit that could go on for longer keeps it, but this trial is done
     seconds, remarks = time.perf_counter() - start, [*([RESUMED] if begun else []), *notes(caught)]
     return Fit(estimator, seconds, remarks, None if job.method.on_ray else peak())
 

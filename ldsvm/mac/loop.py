@@ -51,6 +51,8 @@ def run(
     else:
         stopping, history, before, mu = Stopping(options, **kept.watched), kept.history, kept.before, kept.mu
         best = kept.best
+        if len(history) > options.max_iter:
+            return Solution(*best, history, Reason.MAX_ITER, len(history) - 1, stopping.best_iter)
         steps.restore(kept.now)
         info = steps.iterate(mu)
     while True:
@@ -65,9 +67,9 @@ def run(
             reason = Reason.CALLBACK
         if reason is None and following > options.mu_max:
             reason = Reason.MU_MAX
-        if reason is not None:
-            return Solution(*best, history, reason, len(history) - 1, stopping.best_iter)
         before, mu = info["penalised"] if following == mu else None, following
         if keeper is not None:
             keeper.save(Progress(history, best, steps.model, mu, before, stopping.watched))
+        if reason is not None:
+            return Solution(*best, history, reason, len(history) - 1, stopping.best_iter)
         info = steps.iterate(mu)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldsvm.shards.connection import ClusterFailed, Connection, interrupted
-from ldsvm.shards.source import Block, BlockError, RowBlocks, from_table
-from ldsvm.shards.teams import Call, Report, Team, WorkerLost, silent
+from ldsvm.shards.source import Block, BlockError, RowBlocks, check_count, chosen_columns, from_table, listed, pair_of
+from ldsvm.shards.teams import Call, Report, Team, WorkerLost, check_memory, silent
 
 LARGE = 100_000  # bytes of a message from which on it is put into Ray's store
 SECONDS = 60.0  # that a new worker may take to be there; Ray waits for ever for room that nobody gives
@@ -33,8 +33,8 @@ class ReferenceBlock(Block):
             found = ray.get(self.reference)
         except Exception as error:  # of Ray's many kinds
             raise BlockError(f"{self.name}: Ray has lost it ({type(error).__name__}).") from error
-        if isinstance(found, tuple):
-            return found
+        if isinstance(found, tuple | list):
+            return pair_of(found, self.name)
         if self.label is None:
             raise BlockError(f"{self.name}: is a {type(found).__name__}; wanted: a pair (X, y), or a table and label=.")
         columns = self.columns or tuple(name for name in found.column_names if name != self.label)
@@ -48,10 +48,19 @@ def reference_blocks(
     if hasattr(source, "to_arrow_refs"):
         if label is None:
             raise BlockError("label= must name the dataset's column of labels.")
-        names = tuple(columns or (name for name in source.schema().names if name != label))
+        names = (
+            chosen_columns(columns, label)
+            if columns is not None
+            else tuple(n for n in source.schema().names if n != label)
+        )
         references = source.to_arrow_refs()
     else:
-        names, references = tuple(columns or ()), list(source)
+        names, references = tuple(columns or ()), listed(source, "source")
+    import ray
+
+    for i, one in enumerate(references):
+        if not isinstance(one, ray.ObjectRef):
+            raise BlockError(f"block {i} is a {type(one).__name__}; wanted: references of Ray, as ray.put gives.")
     blocks = tuple(ReferenceBlock(f"block {i} of Ray", one, names, label) for i, one in enumerate(references))
     return blocks, names or None
 
@@ -86,7 +95,7 @@ class Actors(Team):
 
     def __init__(
         self, train: RowBlocks, valid: RowBlocks | None, workers: int, connection: Connection | None, threads: int,
-        memory_bytes: int | None,
+        memory_bytes: float | None,
     ) -> None:  # fmt: skip
         import ray
 
@@ -94,7 +103,7 @@ class Actors(Team):
         self._connection, self._threads = connection, threads
         self._kind = ray.remote(num_cpus=threads, max_restarts=0)(_Host)
         beside = len(self)
-        share = None if memory_bytes is None else memory_bytes // beside
+        share = None if memory_bytes is None else int(memory_bytes / beside)
         self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.held, strict=True)]
         self._hosts = [self._host(i) for i in range(len(self))]
         if absent := self._absent(range(len(self))):
@@ -191,7 +200,7 @@ def _gathered(waiting: Sequence[Any]) -> list[tuple[bytes, float] | None]:
             return found
     except RayError as error:
         if not _ended(error):
-            raise
+            raise getattr(error, "cause", error) from None  # what the worker raised
     found = []
     for one in waiting:
         try:
@@ -224,8 +233,13 @@ class OnRay:
     workers: int = 2
     address: str | None = None
     threads: int = 1
-    memory: int | None = None
+    memory: float | None = None
     report: Report = field(default=silent, repr=False)
+
+    def __post_init__(self) -> None:
+        check_memory(self.memory)
+        check_count("workers", self.workers, 1)
+        check_count("threads", self.threads, 1)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work. n_jobs has no say in it: `threads` has."""

@@ -26,28 +26,34 @@ class Checkpoint:
     """Where a fit keeps its progress: a `Keeper` of the loop. fit: what names the fit, equal for equal fits."""
 
     def __init__(self, path: str | os.PathLike[str], fit: dict[str, Any]) -> None:
-        self.path, self.fit = Path(path), json.loads(json.dumps(fit, default=str))
+        if not isinstance(path, str | os.PathLike) or not str(path):
+            raise CheckpointError(f"checkpoint={path!r} must be the name of a file.")
+        self.path, self.fit = Path(path), json.loads(json.dumps(fit, default=lambda value: value.item()))
 
     def load(self) -> Progress | None:
         """Return the progress of the same fit; None when there is no file. Raises CheckpointError."""
         if not self.path.exists():
             return None
+        if not self.path.is_file():
+            raise CheckpointError(f"{self.path}: is no file; name one, or one that is not there yet.")
         try:
             with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays["facts"].tobytes())
             models = {name: _model(name, arrays) for name in ("best", "now")}
+            watched = facts["watched"] | {"best": tuple(facts["watched"]["best"])}
+            found = Progress(facts["history"], models["best"], models["now"], facts["mu"], facts["before"], watched)
+            other = {**facts["fit"]}
         except Exception as error:  # whatever a damaged file makes of zip, NumPy and JSON
             raise CheckpointError(
                 f"{self.path}: is no checkpoint, or damaged ({error}); remove it to begin anew."
             ) from error
-        if facts["fit"] != self.fit:
-            differs = sorted(k for k in {*facts["fit"], *self.fit} if facts["fit"].get(k) != self.fit.get(k))
+        differs = [name for name in self.fit if not _same(other.get(name), self.fit[name])]
+        if differs:
             raise CheckpointError(
                 f"{self.path}: is of another fit ({', '.join(differs)} differ); remove it, or name another file."
             )
-        watched = facts["watched"] | {"best": tuple(facts["watched"]["best"])}
-        return Progress(facts["history"], models["best"], models["now"], facts["mu"], facts["before"], watched)
+        return found
 
     def save(self, progress: Progress) -> None:
         """Write the progress, in place of the last one."""
@@ -66,6 +72,13 @@ class Checkpoint:
     def done(self) -> None:
         """Forget the progress of a fit that has ended."""
         self.path.unlink(missing_ok=True)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two facts are equal; of sums, but for the order in which they were added up."""
+    if not isinstance(b, list):
+        return bool(a == b)
+    return isinstance(a, list) and len(a) == len(b) and np.allclose(a, b, rtol=1e-9, atol=0.0)
 
 
 BASIS = ("now.centers", "now.gamma")  # left out where they are those of the best model

@@ -30,12 +30,22 @@ class Features(Inputs):
         self.z_solver = solver_by_name(z_solver)
         self.held: list[Labels] = []
         for i, block in enumerate(self.valid.blocks if self.valid is not None else ()):
-            y = np.asarray(self._read(self.valid, i)[1])
+            X, y = self._read(self.valid, i)
+            if X.shape[1] != self.width:
+                raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the training rows have {self.width}.")
             known = set(classes.tolist())
             unknown = [label for label in np.unique(y).tolist() if label not in known]
             if unknown:
                 raise BlockError(f"{block.name}: has the label {unknown[0]!r}, which is not among the training labels.")
             self.held.append(np.searchsorted(classes, y).astype(np.int32))
+
+    def held_sums(self) -> tuple[Array, Array]:
+        """Validation rows of each class (K,), and sums of squares of their inputs (D,)."""
+        counts, squares = np.zeros(self.scheme.n_classes), np.zeros(self.width)
+        for i, y in enumerate(self.held):
+            counts += np.bincount(y, minlength=len(counts))
+            squares += np.square(self._held(i).astype(np.float64)).sum(axis=0)
+        return counts, squares
 
     def use(self, basis: Basis) -> None:
         """Take a basis; features are kept where they may be, the validation rows' before the others'."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from ldsvm import threads
-from ldsvm.checks import check_class_weight
+from ldsvm.checks import check_class_weight, check_classes
 from ldsvm.mac.loop import Callback, run
 from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import class_points
-from ldsvm.mac.state import Options, Solution
+from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
 from ldsvm.maps.adaptive_rbf import steps_for
 from ldsvm.maps.linear import Identity
@@ -24,12 +23,13 @@ from ldsvm.shards.preparation import Facts, gaussians, look
 from ldsvm.shards.regressions import Fixed, Learned, ShardRegression
 from ldsvm.shards.source import RowBlocks
 from ldsvm.shards.steps import ShardSteps
-from ldsvm.shards.teams import Serial, Team, repaired
+from ldsvm.shards.teams import Team, chosen, repaired
 
 if TYPE_CHECKING:
     from ldsvm.estimator import LDSVMClassifier
 
 STARTS = ("simplex", "random")
+UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on
 
 
 def fit(
@@ -37,33 +37,48 @@ def fit(
     checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[Solution, Any, Scheme]:  # fmt: skip
     """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
-    family = check(model)
+    family, executor = check(model), chosen(executor)
     valid = None if eval_set is None else blocks(eval_set, "eval_set")
-    executor = Serial() if executor is None else executor
-    if not hasattr(executor, "team"):
-        raise ValueError(f"executor={executor!r} is none; allowed: Serial(), Threads() or OnRay() of ldsvm.shards.")
+    if valid is not None:
+        _check_alike(rows, valid, isinstance(eval_set, RowBlocks))
     with executor.team(rows, valid, model.n_jobs) as team:
         team.report = executor.report
-        facts = repaired(lambda: look(team))
+        facts = repaired(lambda: look(team, family.largest))
+        check_classes(facts.classes, facts.N)
         scheme = Scheme(len(facts.classes), model.multi_class)
         weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
         shared = facts.classes, scheme, weights, model.C, model.z_solver
         repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
-        kept = None if checkpoint is None else Checkpoint(checkpoint, _named(model, rows, facts))
+        kept = None if checkpoint is None else Checkpoint(checkpoint, repaired(lambda: _named(model, team, facts)))
         random_state = check_random_state(model.random_state)
-        regression = repaired(lambda: _regression(team, facts, family, model, deepcopy(random_state), kept))
+        numbers = random_state.get_state()
+        regression = repaired(
+            lambda: _regression(team, facts, family, model, random_state, kept), lambda: random_state.set_state(numbers)
+        )
         K = len(facts.classes)
         L = K - 1 if model.n_components == "auto" else int(model.n_components)
         points = class_points(model.init, K, L, random_state)
         steps = ShardSteps(team, regression, points, scheme.n_machines, max(facts.sizes), facts.N)
         with threads.alone():  # as `solve` does: the steps bring their own
             solution = run(steps, options, callback, kept)
-    if kept is not None:
+    if kept is not None and solution.reason not in UNFINISHED:
         kept.done()
+    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
     model.n_features_in_ = facts.D
     if rows.columns is not None and not rows.steps:
         model.feature_names_in_ = np.array(rows.columns, dtype=object)
     return solution, facts.classes, scheme
+
+
+def _check_alike(rows: RowBlocks, valid: RowBlocks, by_blocks: bool) -> None:
+    """Raise ValueError for validation rows whose inputs are not those of the training rows."""
+    if by_blocks and [id(step) for step in rows.steps] != [id(step) for step in valid.steps]:
+        raise ValueError("eval_set must go through the steps of the training rows: rows.then(step) for each of them.")
+    if not rows.steps and None not in (rows.columns, valid.columns) and rows.columns != valid.columns:
+        raise ValueError(
+            "eval_set has other columns than the training rows, or in another order; name them by columns=, or reorder "
+            "the table."
+        )
 
 
 def blocks(data: Any, name: str) -> RowBlocks:
@@ -71,9 +86,7 @@ def blocks(data: Any, name: str) -> RowBlocks:
     if isinstance(data, RowBlocks):
         return data
     if isinstance(data, tuple | list) and len(data) == 2:
-        names = getattr(data[0], "columns", None)
-        columns = None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
-        return replace(RowBlocks.arrays([(data[0], data[1])]), columns=columns)
+        return RowBlocks.arrays([(data[0], data[1])])
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 
@@ -116,10 +129,25 @@ def _regression(
     return Fixed(team, gaussians(team, facts, family, random_state)[0], model.alpha, cores)
 
 
-def _named(model: LDSVMClassifier, rows: RowBlocks, facts: Facts) -> dict[str, Any]:
-    """What tells one fit from another: its parameters, the rows, and who has which of them."""
+def _named(model: LDSVMClassifier, team: Team, facts: Facts) -> dict[str, Any]:
+    """What tells one fit from another: its parameters, and sums over the rows, however they lie in blocks."""
     ignored = ("verbose", "n_jobs", "time_limit", "max_iter")
-    params = {name: value for name, value in model.get_params(deep=False).items() if name not in ignored}
-    counts = dict(zip(facts.classes.tolist(), facts.counts.tolist(), strict=True))
-    steps = [repr(step) for step in rows.steps]
-    return {"params": {k: repr(v) for k, v in params.items()}, "rows": repr(counts), "inputs": facts.D, "steps": steps}
+    params = {name: _plain(value) for name, value in model.get_params(deep=False).items() if name not in ignored}
+    counts, squares = team.sum("held_sums")
+    return {
+        "params": params,
+        "labels": {str(label): int(count) for label, count in zip(facts.classes, facts.counts, strict=True)},
+        "inputs": [*team.sum("column_squares", np.zeros(facts.D)), *team.sum("column_squares", np.ones(facts.D))],
+        "eval_set": [*counts, *squares],
+    }
+
+
+def _plain(value: Any) -> str:
+    """A parameter in words that are the same for equal values in any process."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        value = sorted((str(key), str(_plain(weight))) for key, weight in value.items())
+    if isinstance(value, np.random.RandomState):
+        return hashlib.sha256(repr(value.get_state()).encode()).hexdigest()
+    return repr(value)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ldsvm.baselines import memory
-from ldsvm.checks import check_labels, check_values
+from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
 from ldsvm.shards.source import BlockError, RowBlocks
 from ldsvm.typing import Array
 
 UNKNOWN = 2**31  # bytes that are taken for free where nothing tells
+KINDS = {"O": "texts", "U": "texts", "S": "texts", "T": "texts", "b": "truth values"} | dict.fromkeys("iuf", "numbers")
 KEPT = 0.5  # share of the free memory for inputs and features that are kept, over all shards of a machine
 
 
@@ -35,13 +36,17 @@ class Inputs:
         self.sizes: list[int] = []  # of the blocks
         self.offset = 0  # of the first row, in the order of all shards
         self.labels: Any = None
+        self.width, self.largest = 0, LARGEST
 
     def __len__(self) -> int:
         return sum(self.sizes)
 
-    def look(self) -> tuple[Any, Array, int]:
-        """Read every block once. Return labels, the rows of each, and the number of inputs."""
-        self.sizes, self.X, self.free = [], None, self.budget
+    def look(self, largest: float = LARGEST) -> tuple[Any, Array, int]:
+        """Read every block once. Return labels, the rows of each, and the number of inputs.
+
+        largest: size of a value that the arithmetic can stand.
+        """
+        self.sizes, self.X, self.free, self.largest = [], None, self.budget, largest
         labels, width = [], 0
         for i, block in enumerate(self.train.blocks):
             X, y = self._read(self.train, i)
@@ -50,8 +55,8 @@ class Inputs:
                 raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the blocks before it have {width}.")
             self._keep(X, i)
             self.sizes.append(len(y))
-            labels.append(np.asarray(y))
-        self.labels = np.concatenate(labels)
+            labels.append((block.name, y))
+        self.labels, self.width = joined(labels), width
         found, counts = np.unique(self.labels, return_counts=True)
         return found, counts, width
 
@@ -126,13 +131,12 @@ class Inputs:
         name = source.blocks[i].name
         X, y = source.read(i)
         try:
-            if X.dtype.kind not in "biuf":
-                raise ValueError(f"X is of type {X.dtype}, not of numbers")
-            if X.dtype.kind == "f":
-                check_values(X, source.columns)
-            check_labels(y)
-        except ValueError as error:
-            raise BlockError(f"{name}: {error}") from error
+            if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[1]:
+                raise ValueError(f"X is of type {X.dtype} and shape {X.shape}; wanted numbers (n, D), D above 0.")
+            check_values(X, source.columns if not source.steps else None, self.largest)
+            y = check_labels(y) if len(y) else y
+        except (TypeError, ValueError) as error:
+            raise BlockError(f"{name}: {str(error).partition(chr(10))[0]}") from error
         return X, y
 
     def _parts(self) -> Iterator[tuple[slice, Any]]:
@@ -158,3 +162,30 @@ class Inputs:
     def _within(self, numbers: Array, rows: slice) -> Array:
         local = numbers - self.offset
         return (local >= rows.start) & (local < rows.stop)
+
+
+def joined(parts: Sequence[tuple[str, Any]]) -> Any:
+    """Concatenate labels of blocks by name. Raises BlockError, naming one, for kinds that do not go together.
+
+    Examples
+    --------
+    >>> joined([("a", np.array([3, 1])), ("b", np.array([])), ("c", np.array([2], dtype=np.uint8))])
+    array([3, 1, 2])
+    """
+    some = [part for part in parts if len(part[1])] or list(parts[:1])
+    kinds = [KINDS.get(y.dtype.kind, "other things") for _, y in some]
+    for (name, _), kind in zip(some, kinds, strict=True):
+        if kind != kinds[0]:
+            raise BlockError(f"{name}: its labels are {kind}, those of the blocks before it are {kinds[0]}.")
+    every = [y for _, y in some]
+    whole = np.concatenate(every)
+    if whole.dtype.kind == "f" and all(y.dtype.kind in "iu" for y in every):  # NumPy's rule for signed and unsigned
+        if max(int(y.max()) for y in every) > np.iinfo(np.int64).max:
+            raise BlockError("the labels are whole numbers with and without sign, too large for one type; use texts.")
+        whole = np.concatenate([y.astype(np.int64) for y in every])
+    if whole.dtype == object:
+        try:
+            np.unique(whole)
+        except TypeError as error:
+            raise BlockError(f"{some[0][0]}: its labels are of mixed kinds ({error}).") from error
+    return whole

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from ldsvm.checks import check_classes
+from ldsvm.checks import LARGEST
 from ldsvm.maps.rbf import KMEANS_STEPS, RBF, Gaussians, distinct_rows, warn_of_scales, warn_of_size
+from ldsvm.shards.inputs import joined
 from ldsvm.shards.source import BlockError
 from ldsvm.shards.teams import Team
 from ldsvm.typing import Array
@@ -40,23 +41,24 @@ class Facts:
         return [sum(self.sizes[:i]) for i in range(len(self.sizes))]
 
 
-def look(team: Team) -> Facts:
-    """Let every shard read its blocks. Raises ValueError for blocks that do not go together."""
+def look(team: Team, largest: float = LARGEST) -> Facts:
+    """Let every shard read its blocks. Raises ValueError for blocks that do not go together.
+
+    largest: size of a value that the arithmetic can stand.
+    """
     count = sum(len(part.blocks) for part in team.parts)
     team.report(f"reading the rows, blocks: {count:,}")
-    found = team.tell("look")
+    found = team.tell("look", largest)
     widths = {width for _, _, width in found}
     if len(widths) > 1:
         raise BlockError(f"the blocks have different numbers of inputs: {', '.join(map(str, sorted(widths)))}.")
-    kinds = {np.asarray(labels).dtype.kind in "OUS" for labels, _, _ in found}
-    if len(kinds) > 1:
-        raise BlockError("the labels are texts in some blocks and numbers in others; they must be of one kind.")
-    classes = np.unique(np.concatenate([labels for labels, _, _ in found]))
+    names = [part.blocks[0].name for part in team.parts]
+    classes = np.unique(joined(list(zip(names, [labels for labels, _, _ in found], strict=True))))
     counts = np.zeros(len(classes), dtype=np.int64)
     for labels, some, _ in found:
-        counts[np.searchsorted(classes, labels)] += some
+        if len(labels):  # of an empty shard they are of any type
+            counts[np.searchsorted(classes, labels.astype(classes.dtype))] += some
     sizes = [int(some.sum()) for _, some, _ in found]
-    check_classes(classes, sum(sizes))
     return Facts(classes, counts, sizes, widths.pop())
 
 

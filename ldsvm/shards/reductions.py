@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ldsvm.shards.source import RowBlocks
-from ldsvm.shards.teams import Serial, Team
+from ldsvm.shards.preparation import look
+from ldsvm.shards.source import RowBlocks, check_count
+from ldsvm.shards.teams import Team, chosen
 from ldsvm.typing import Array
 
 
@@ -16,7 +17,7 @@ def scaler(rows: RowBlocks, executor: Any) -> Any:
     """Return a fitted sklearn StandardScaler of all rows."""
     from sklearn.preprocessing import StandardScaler
 
-    with (executor or Serial()).team(rows, None, None) as team:
+    with chosen(executor).team(rows, None, None) as team:
         N, mean = begin(team)
         variance = team.sum("column_squares", mean) / N
     out = StandardScaler()
@@ -29,11 +30,12 @@ def pca(rows: RowBlocks, n_components: int, executor: Any) -> Any:
     """Return a fitted sklearn PCA of all rows."""
     from sklearn.decomposition import PCA
 
-    with (executor or Serial()).team(rows, None, None) as team:
+    check_count("n_components", n_components, 1)
+    with chosen(executor).team(rows, None, None) as team:
         N, mean = begin(team)
         cross = team.sum("cross_products", mean)
     D = len(mean)
-    if not 1 <= n_components <= min(N, D):
+    if n_components > min(N, D):
         raise ValueError(f"n_components={n_components} must be from 1 to {min(N, D)}, for {N:,} rows of {D} inputs.")
     values, vectors = scipy.linalg.eigh(cross / max(N - 1, 1), subset_by_index=[D - n_components, D - 1])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T
@@ -51,5 +53,5 @@ def pca(rows: RowBlocks, n_components: int, executor: Any) -> Any:
 
 def begin(team: Team) -> tuple[int, Array]:
     """Read all rows once; return how many there are, and their mean (D,)."""
-    sizes = [int(counts.sum()) for _, counts, _ in team.tell("look")]
-    return sum(sizes), team.sum("column_sums") / sum(sizes)
+    facts = look(team)
+    return facts.N, team.sum("column_sums") / facts.N

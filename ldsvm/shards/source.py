@@ -6,12 +6,14 @@ import glob
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ldsvm.typing import Array
 
@@ -137,16 +139,21 @@ class RowBlocks:
 
     @classmethod
     def arrays(cls, pairs: Iterable[tuple[Any, Any]]) -> RowBlocks:
-        """Take pairs of inputs X (n, D) and labels y (n,), one for each block."""
-        blocks = []
-        for i, (X, y) in enumerate(pairs):
-            X, y = np.asarray(X), np.asarray(y)
-            if X.ndim != 2 or y.shape != X.shape[:1]:
-                raise BlockError(
-                    f"block {i} has X of shape {X.shape} and y of shape {y.shape}; wanted (n, D) and (n,)."
-                )
-            blocks.append(ArrayBlock(f"block {i}", X, y))
-        return cls(_some(tuple(blocks), "pairs"))
+        """Take pairs of inputs X (n, D) and labels y (n,), one for each block; of tables the columns keep their names.
+
+        Raises BlockError, one sentence, for what is no such pair, and for tables with other columns.
+        """
+        blocks: list[Block] = []
+        columns: tuple[str, ...] | None = None
+        for i, pair in enumerate(listed(pairs, "pairs")):
+            name = f"block {i}"
+            X, y = pair_of(pair, name)
+            names = _column_names(pair[0])
+            if i and names != columns:
+                raise BlockError(f"{name}: its columns are not those of the blocks before it, in the same order.")
+            columns = names
+            blocks.append(ArrayBlock(name, X, y))
+        return cls(_some(tuple(blocks), "pairs"), columns)
 
     @classmethod
     def parquet(
@@ -160,6 +167,8 @@ class RowBlocks:
         """
         from pyarrow import parquet
 
+        check_count("rows", rows, 1)
+        chosen = None if columns is None else chosen_columns(columns, label)
         blocks: list[Block] = []
         found: tuple[str, ...] | None = None
         for path in _files(where):
@@ -168,7 +177,7 @@ class RowBlocks:
                     names, sizes = file.schema_arrow.names, _group_sizes(file.metadata)
             except Exception as error:
                 raise BlockError(f"{path}: is no Parquet file that can be read ({_line(error)}).") from error
-            wanted = tuple(columns) if columns is not None else tuple(name for name in names if name != label)
+            wanted = chosen or tuple(name for name in names if name != label)
             absent = [name for name in (*wanted, label) if name not in names]
             if absent:
                 raise BlockError(f"{path}: has no column {absent[0]!r}; it has {', '.join(names[:20])}.")
@@ -190,14 +199,18 @@ class RowBlocks:
 
         y: labels (N,) in another file, or as an array, of which each block carries its own. rows: of a block.
         """
+        check_count("rows", rows, 1)
         what = "y" if isinstance(y, np.ndarray) else str(y)
         try:
-            n = len(np.load(X, mmap_mode="r", allow_pickle=False))
-            labels = len(y if isinstance(y, np.ndarray) else np.load(y, mmap_mode="r", allow_pickle=False))
+            inputs = np.load(X, mmap_mode="r", allow_pickle=False).shape
+            labels = (y if isinstance(y, np.ndarray) else np.load(y, mmap_mode="r", allow_pickle=False)).shape
         except (OSError, ValueError, TypeError) as error:
             raise BlockError(f"{X} and {what}: cannot be read as arrays ({error}).") from error
-        if n != labels or not n:
-            raise BlockError(f"{X} has {n:,} rows and {what} has {labels:,} labels; wanted as many, and one at least.")
+        n = inputs[0] if inputs else 0
+        if len(inputs) != 2 or labels != (n,) or not n:
+            raise BlockError(
+                f"{X} is of shape {inputs} and {what} of shape {labels}; wanted (N, D) and (N,), N above 0."
+            )
         parts = [slice(*ends) for ends in pairwise([*range(0, n, rows), n])]
         carried = [y[part] if isinstance(y, np.ndarray) else os.path.abspath(y) for part in parts]
         return cls(tuple(MappedBlock(os.path.abspath(X), *each) for each in zip(carried, parts, strict=True)))
@@ -264,42 +277,122 @@ class RowBlocks:
 
 def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tuple[Any, Any]:
     """Return inputs and labels of an Arrow table. Raises BlockError naming what cannot be used."""
+    from pyarrow import types
+
     for column in (*columns, label):
         if table[column].null_count:
             raise BlockError(f"{name}: column {column!r} has {table[column].null_count} missing values.")
+    kind = table.schema.field(label).type
+    if types.is_decimal(kind) or types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise BlockError(f"{name}: column {label!r} of labels is of type {kind}; allowed: numbers or texts.")
     y = table[label].to_numpy()
-    first = table.schema.field(columns[0]).type
-    if len(columns) == 1 and first.__class__.__name__ == "FixedSizeBinaryType":
-        values = table[columns[0]].combine_chunks()
-        whole = np.frombuffer(values.buffers()[1], np.uint8)
-        start, width = values.offset, first.byte_width
-        return whole[start * width : (start + len(y)) * width].reshape(len(y), width), y
-    if len(columns) == 1 and hasattr(first, "value_type"):
-        values = table[columns[0]].combine_chunks()
-        flat = values.flatten().to_numpy(zero_copy_only=False)
-        if len(flat) % max(len(y), 1) or len({len(row) for row in values[:100]}) > 1:
-            raise BlockError(f"{name}: the lists in column {columns[0]!r} are not all of the same length.")
-        return flat.reshape(len(y), -1), y
-    kinds = [table.schema.field(column).type.to_pandas_dtype() for column in columns]
-    bad = next((c for c, kind in zip(columns, kinds, strict=True) if np.dtype(kind).kind not in "biuf"), None)
-    if bad is not None:
-        kind = table.schema.field(bad).type
-        raise BlockError(f"{name}: column {bad!r} is of type {kind}; allowed: numbers, or name the inputs by columns=.")
+    if len(columns) == 1 and (X := _vectors(table[columns[0]], columns[0], len(y), name)) is not None:
+        return X, y
+    kinds = []
+    for column in columns:
+        kind = table.schema.field(column).type
+        if not _numeric(kind):
+            raise BlockError(
+                f"{name}: column {column!r} is of type {kind}; allowed: numbers, or name the inputs by columns=."
+            )
+        kinds.append(kind.to_pandas_dtype())
     X = np.empty((len(y), len(columns)), np.result_type(*kinds))
     for d, column in enumerate(columns):
         X[:, d] = table[column].to_numpy()
     return X, y
 
 
+def _numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _vectors(column: Any, label: str, n: int, name: str) -> Any:
+    """Return the lists, or bytes, of one column as (n, D); None where it holds neither."""
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_fixed_size_binary(kind):
+        parts = [_bytes(chunk, kind.byte_width) for chunk in column.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty((0, kind.byte_width), np.uint8)])
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return None
+    if not _numeric(kind.value_type):
+        raise BlockError(f"{name}: column {label!r} is of type {kind}; allowed: lists of numbers.")
+    lengths = compute.min_max(compute.list_value_length(column)).as_py()
+    if lengths["min"] != lengths["max"]:
+        raise BlockError(
+            f"{name}: the lists in column {label!r} have from {lengths['min']} to {lengths['max']} numbers; "
+            "they must be of the same length."
+        )
+    return compute.list_flatten(column).to_numpy().reshape(n, -1)
+
+
+def _bytes(chunk: Any, width: int) -> Any:
+    """Return fixed-size bytes of an Arrow array as (n, width), without a copy."""
+    if not len(chunk):
+        return np.empty((0, width), np.uint8)
+    start = chunk.offset * width
+    return np.frombuffer(chunk.buffers()[1], np.uint8)[start : start + len(chunk) * width].reshape(-1, width)
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Raise BlockError unless the value is a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise BlockError(f"{name}={value!r} must be a whole number of at least {least}.")
+
+
+def chosen_columns(columns: Sequence[str], label: str | None) -> tuple[str, ...]:
+    """Return the names of inputs that somebody asks for. Raises BlockError for what cannot be meant."""
+    found = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not found or len(set(found)) < len(found) or label in found:
+        raise BlockError(f"columns={columns!r} must name one input at least, each once, and not the label {label!r}.")
+    return found
+
+
+def listed(source: Any, what: str) -> list[Any]:
+    """Return what should be a list of blocks. Raises BlockError for what is none."""
+    try:
+        return list(source)
+    except TypeError:
+        raise BlockError(f"{what} must be a list with one entry for each block, got {type(source).__name__}.") from None
+
+
+def pair_of(pair: Any, name: str) -> tuple[Any, Any]:
+    """Return inputs (n, D) and labels (n,) as arrays."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise BlockError(f"{name} is no pair of inputs and labels; wanted: a list of pairs, such as [(X, y)].")
+    if sp.issparse(pair[0]):
+        raise BlockError(f"{name} has sparse inputs; blocks of rows must be dense: use X.toarray().")
+    X, y = (np.asarray(part) for part in pair)
+    if X.dtype == object:
+        with suppress(TypeError, ValueError):  # the reader of the block says what is wrong
+            X = X.astype(np.float64)
+    if X.ndim != 2 or y.shape not in (X.shape[:1], (len(X), 1)):
+        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {y.shape}; wanted (n, D) and (n,).")
+    return X, y.ravel()
+
+
+def _column_names(X: Any) -> tuple[str, ...] | None:
+    names = getattr(X, "columns", None)
+    return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
+
+
 def _files(where: str | os.PathLike[str]) -> list[str]:
+    """Names of the files, whole. What begins with a dot or an underscore is somebody's that is not finished."""
     path = Path(where)
     if path.is_dir():
-        found = sorted(str(file) for file in path.rglob("*.parquet"))
+        every = [file for file in path.rglob("*.parquet") if not _hidden(file.relative_to(path).parts)]
     else:
-        found = sorted(glob.glob(str(where), recursive=True))
-    if not found:
+        every = [Path(file) for file in glob.glob(str(where), recursive=True)]
+    if not every:
         raise BlockError(f"{where}: no Parquet file is there; wanted: a file, a folder with *.parquet, or a glob.")
-    return found
+    return sorted(os.path.abspath(file) for file in every)
+
+
+def _hidden(parts: Sequence[str]) -> bool:
+    return any(part[0] in "._" for part in parts)
 
 
 def _group_sizes(metadata: Any) -> list[int]:

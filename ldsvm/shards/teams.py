@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ldsvm import threads
-from ldsvm.shards.source import RowBlocks
+from ldsvm.shards.source import BlockError, RowBlocks, check_count
 from ldsvm.typing import Array
 
 T = TypeVar("T")
@@ -142,13 +143,13 @@ class Local(Team):
     """Shards in this process, one for each of so many threads."""
 
     def __init__(
-        self, train: RowBlocks, valid: RowBlocks | None, workers: int, memory_bytes: int | None, n_threads: int
+        self, train: RowBlocks, valid: RowBlocks | None, workers: int, memory_bytes: float | None, n_threads: int
     ) -> None:
         from ldsvm.shards.shard import Shard  # which loads numba
 
         super().__init__(train, valid, workers)
         beside, own = len(self), max(1, n_threads // len(self))
-        share = None if memory_bytes is None else memory_bytes // beside
+        share = None if memory_bytes is None else int(memory_bytes / beside)
         self.shards = [Shard(*parts, share, beside, own) for parts in zip(self.parts, self.held, strict=True)]
         self._pool = ThreadPoolExecutor(beside) if beside > 1 else None
         # With several threads each calls BLAS by itself.
@@ -192,6 +193,22 @@ def _plus(a: Any, b: Any) -> Any:
     return a + b
 
 
+def chosen(executor: Any) -> Any:
+    """Return an executor, `Serial` for None. Raises ValueError for anything else than one."""
+    if executor is None:
+        return Serial()
+    if isinstance(executor, type) or not hasattr(executor, "team"):
+        name = executor.__name__ if isinstance(executor, type) else repr(executor)
+        raise ValueError(f"executor={name} is none; allowed: Serial(), Threads() or OnRay() of ldsvm.shards.")
+    return executor
+
+
+def check_memory(memory: Any) -> None:
+    """Raise BlockError unless the value is None or a number of bytes."""
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, Real) or not 0 <= memory < np.inf):
+        raise BlockError(f"memory={memory!r} must be a number of bytes, or None.")
+
+
 @dataclass(frozen=True)
 class Serial:
     """An executor in this process: one block at a time.
@@ -200,8 +217,11 @@ class Serial:
     fit is read and computed anew in every pass. report: called with words on what is done before the first iteration.
     """
 
-    memory: int | None = None
+    memory: float | None = None
     report: Report = field(default=silent, repr=False)
+
+    def __post_init__(self) -> None:
+        check_memory(self.memory)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""
@@ -216,8 +236,13 @@ class Threads:
     """
 
     workers: int | None = None
-    memory: int | None = None
+    memory: float | None = None
     report: Report = field(default=silent, repr=False)
+
+    def __post_init__(self) -> None:
+        check_memory(self.memory)
+        if self.workers is not None:
+            check_count("workers", self.workers, 1)
 
     def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""

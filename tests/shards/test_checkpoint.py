@@ -61,7 +61,7 @@ def test_a_fit_goes_on_to_the_same_model(
     assert [h["iteration"] for h in again.history_] == list(range(7))
     for a, b in zip(again.history_, whole.history_, strict=True):
         np.testing.assert_allclose(a["penalised"], b["penalised"], rtol=1e-4)
-    assert again.best_iter_ == whole.best_iter_ and not file.exists()
+    assert again.best_iter_ == whole.best_iter_
 
 
 def test_early_stopping_remembers_how_long_it_has_waited(train: Data, valid: Data, tmp_path: Path) -> None:
@@ -72,6 +72,7 @@ def test_early_stopping_remembers_how_long_it_has_waited(train: Data, valid: Dat
         model(**params).fit(cut(train), eval_set=valid, checkpoint=file, callback=ending(whole.n_iter_ - 1))
     again = model(**params).fit(cut(train), eval_set=valid, checkpoint=file)
     assert (again.stop_reason_, again.n_iter_, again.best_iter_) == ("early_stopping", whole.n_iter_, whole.best_iter_)
+    assert not file.exists()
     assert far(again, whole) < 1e-8
 
 
@@ -99,6 +100,53 @@ def test_another_fit_does_not_go_on_from_it(params: Any, rows: int, words: str, 
     with pytest.raises(CheckpointError, match=rf"fit\.npz: is of another fit \({words} differ\); remove it"):
         model(**params).fit(cut((train[0][:rows], train[1][:rows])), checkpoint=file)
     assert file.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("rows", "held", "words"),
+    [("scaled", 400, "inputs"), ("turned", 400, "inputs"), ("same", 300, "eval_set"), ("same", 0, "eval_set")],
+)
+def test_other_rows_of_the_same_classes_are_told(
+    rows: str, held: int, words: str, train: Data, valid: Data, tmp_path: Path
+) -> None:
+    (X, y), file = train, tmp_path / "fit.npz"
+    with pytest.raises(Ended):
+        model().fit(cut(train), eval_set=valid, checkpoint=file, callback=ending(2))
+    other = {"scaled": X * 3, "turned": X[:, ::-1], "same": X}[rows]
+    rest = (valid[0][:held], valid[1][:held]) if held else None
+    with pytest.raises(CheckpointError, match=rf"\({words} differ\)"):
+        model().fit(cut((other, y)), eval_set=rest, checkpoint=file)
+
+
+def test_parameters_that_are_equal_are_the_same_fit(train: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    weight = {0: 1.0, 1: 2.0, **dict.fromkeys(range(2, 10), 1.0)}
+    with pytest.raises(Ended):
+        model(class_weight=weight).fit(cut(train), checkpoint=file, callback=ending(2))
+    seen: list[int] = []
+    same = {"C": np.float64(0.5), "class_weight": dict(reversed(weight.items()))}
+    model(**same).fit(cut(train), checkpoint=file, callback=noting(seen))
+    assert seen[0] == 3
+
+
+def test_a_fit_that_ran_out_of_iterations_or_time_can_go_on(train: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    short = model(max_iter=2).fit(cut(train), checkpoint=file)
+    assert short.n_iter_ == 2 and file.exists()
+    same = model(max_iter=2).fit(cut(train), checkpoint=file)
+    assert same.n_iter_ == 2 and same.stop_reason_ == "max_iter" and far(same, short) == 0.0
+    hurried = model(max_iter=6, time_limit=1e-9).fit(cut(train), checkpoint=file)
+    assert hurried.n_iter_ == 3 and hurried.stop_reason_ == "time_limit"
+    seen: list[int] = []
+    whole = model(max_iter=6).fit(cut(train), checkpoint=file, callback=noting(seen))
+    assert seen == [4, 5, 6] and far(whole, model(max_iter=6).fit(cut(train))) < 1e-8
+
+
+def test_a_folder_is_no_checkpoint(train: Data, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is no file; name one"):
+        model().fit(cut(train), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="checkpoint=5 must be the name of a file"):
+        model().fit(cut(train), checkpoint=5)
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK nonsense", "cut"])

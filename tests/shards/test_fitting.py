@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm import LDSVMClassifier, RowBlocks
-from ldsvm.shards import Serial, Threads
+from ldsvm import LDSVMClassifier, RowBlocks, fit_path
+from ldsvm.shards import BlockError, OnRay, Serial, Threads
 from tests.shards.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -192,10 +192,40 @@ def test_arguments_that_do_not_go_together_are_refused(train: Data) -> None:
         model().fit(cut(train), sample_weight=np.ones(900))
     with pytest.raises(ValueError, match="eval_set must be RowBlocks, or a pair"):
         model().fit(cut(train), eval_set=X)
-    with pytest.raises(ValueError, match="executor='ray' is none; allowed"):
-        model().fit(cut(train), executor="ray")
+    for executor, words in (("ray", "'ray'"), (Threads, "Threads")):
+        with pytest.raises(ValueError, match=f"executor={words} is none; allowed"):
+            model().fit(cut(train), executor=executor)
+    with pytest.raises(ValueError, match="fit_path shares work on rows in one array"):
+        fit_path(model(), cut(train), None, [0.1])
+    with pytest.raises(ValueError, match="got RowBlocks; RowBlocks go with RowBlocks"):
+        model().fit(X, y, eval_set=cut(train))
     with pytest.raises(ValueError, match="y contains one class only"):
         model().fit(cut((X, np.zeros(900, int)), 400))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Threads(0), "workers=0 must be a whole number of at least 1"),
+        (lambda: Threads("2"), "workers='2' must be"),  # type: ignore[arg-type]
+        (lambda: OnRay(-1), "workers=-1 must be"),
+        (lambda: OnRay(1, threads=0), "threads=0 must be"),
+        (lambda: Serial("1GB"), "memory='1GB' must be a number of bytes, or None"),  # type: ignore[arg-type]
+        (lambda: Threads(1, memory=-1), "memory=-1 must be"),
+        (lambda: OnRay(1, memory=float("nan")), "memory=nan must be"),
+    ],
+)
+def test_executors_that_cannot_be_are_refused_at_once(make: Any, words: str) -> None:
+    with pytest.raises(BlockError, match=words):
+        make()
+
+
+def test_random_numbers_are_drawn_as_in_memory_and_used_up(train: Data) -> None:
+    params = {"centers": "random", "init": "random"}
+    assert far(model(**params).fit(cut(train, 400)), model(**params).fit(*train)) < 1e-4
+    state = np.random.RandomState(3)
+    first, second = (model(random_state=state, **params).fit(cut(train, 400)) for _ in range(2))
+    assert not np.array_equal(first.centers_, second.centers_)
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was(train: Data, valid: Data) -> None:

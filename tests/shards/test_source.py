@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pandas import DataFrame
 from pyarrow import parquet
+from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -108,7 +110,11 @@ def test_files_with_other_columns_are_named(train: Data, tmp_path: Path) -> None
         ({"a": [1.0, 2.0], "digit": [0, None]}, "column 'digit' has 1 missing values"),
         ({"a": [1.0, float("nan")], "digit": [0, 1]}, r"NaN in column 0"),
         ({"a": ["x", "y"], "digit": [0, 1]}, "column 'a' is of type string; allowed: numbers"),
-        ({"a": [[1.0, 2.0], [3.0]], "digit": [0, 1]}, "lists in column 'a' are not all of the same length"),
+        ({"a": [[1.0, 2.0], [3.0]], "digit": [0, 1]}, "lists in column 'a' have from 1 to 2 numbers"),
+        ({"a": [[1.0]] * 150 + [[1.0, 2.0], []], "digit": [0, 1] * 76}, "lists in column 'a' have from 0 to 2 numbers"),
+        ({"a": [["x"], ["y"]], "digit": [0, 1]}, "column 'a' is of type list<.*>; allowed: lists of numbers"),
+        ({"a": [{"b": 1}, {"b": 2}], "digit": [0, 1]}, "column 'a' is of type struct<b: int64>; allowed: numbers"),
+        ({"a": [1.0, 2.0], "digit": [b"x", b"y"]}, "column 'digit' of labels is of type binary; allowed"),
         ({"a": [1.0, 2.0], "digit": [0.5, float("nan")]}, "NaN"),
     ],
 )
@@ -145,14 +151,92 @@ def test_blocks_that_do_not_go_together_are_told(train: Data) -> None:
         model().fit(RowBlocks.arrays([(X, y), (X[:, :63], y)]))
     with pytest.raises(BlockError, match="different numbers of inputs: 63, 64"):
         model().fit(RowBlocks.arrays([(X, y), (X[:, :63], y)]), executor=Threads(2))
-    with pytest.raises(BlockError, match="texts in some blocks and numbers in others"):
-        model().fit(RowBlocks.arrays([(X, y), (X, y.astype(str))]), executor=Threads(2))
+    for executor in (Serial(), Threads(2)):
+        with pytest.raises(
+            BlockError, match="block 1: its labels are texts, those of the blocks"
+        ):
+            model().fit(RowBlocks.arrays([(X, y), (X, y.astype(str))]), executor=executor)
     with pytest.raises(BlockError, match=r"block 0 has X of shape \(900,\)"):
         RowBlocks.arrays([(y, y)])
     with pytest.raises(BlockError, match="there are no rows"):
         RowBlocks.arrays([])
     with pytest.raises(BlockError, match=r"y\.npy: cannot be read"):
         RowBlocks.mapped("X.npy", "y.npy")
+    with pytest.raises(BlockError, match="block 0 is no pair of inputs and labels"):
+        RowBlocks.arrays((X, y))
+    with pytest.raises(BlockError, match="block 0 has sparse inputs"):
+        RowBlocks.arrays([(csr_matrix(X), y)])
+    for executor in (Serial(), Threads(2)):
+        with pytest.raises(ValueError, match=r"X is of type float64 and shape \(900, 0\)"):
+            model().fit(RowBlocks.arrays([(X[:, :0], y), (X[:, :0], y)]), executor=executor)
+    with pytest.raises(BlockError, match="different numbers of inputs: 1, 64"):
+        RowBlocks.arrays([(X, y), (X[:, :1], y)]).scaled(Threads(2))
+
+
+def test_unsigned_labels_and_labels_with_sign_stay_whole_numbers(train: Data) -> None:
+    X, y = train
+    large = 2**53 + 1 + 2 * y  # numbers that float64 does not tell apart
+    blocks = [(X[:400], large[:400]), (X[:0], []), (X[400:], large[400:].astype(np.uint64))]
+    for executor in (Serial(), Threads(3)):
+        found = model().fit(RowBlocks.arrays(blocks), executor=executor)
+        assert found.classes_.tolist() == np.unique(large).tolist()
+    with pytest.raises(BlockError, match="too large for one type"):
+        model().fit(RowBlocks.arrays([(X[:400], y[:400]), (X[400:], y[400:].astype(np.uint64) + 2**63)]))
+
+
+def test_tables_keep_their_names_and_must_have_the_same_columns(train: Data) -> None:
+    X, y = train
+    names = [f"p{d}" for d in range(64)]
+    table = DataFrame(X, columns=names)
+    rows = RowBlocks.arrays([(table[:400], y[:400]), (table[400:], y[400:])])
+    assert list(model().fit(rows).feature_names_in_) == names
+    with pytest.raises(BlockError, match="block 1: its columns are not those of the blocks before it"):
+        RowBlocks.arrays([(table[:400], y[:400]), (table[400:][names[::-1]], y[400:])])
+    with pytest.raises(ValueError, match="eval_set has other columns than the training rows, or in another order"):
+        model().fit(rows, eval_set=(table[names[::-1]], y))
+    again = model().fit(table, y)
+    assert not hasattr(again.fit(cut((X[:, :5], y), 400)), "feature_names_in_")
+
+
+def test_validation_rows_must_go_through_the_same_steps(train: Data, valid: Data) -> None:
+    rows, scaler = cut(train, 400).scaled()
+    with pytest.raises(ValueError, match="eval_set must go through the steps of the training rows"):
+        model().fit(rows, eval_set=cut(valid))
+    assert model().fit(rows, eval_set=cut(valid).then(scaler)).history_[-1]["valid_error"] < 0.2
+    with pytest.raises(BlockError, match="block 0: has 3 inputs, the training rows have 64"):
+        model().fit(cut(train), eval_set=(valid[0][:, :3], valid[1]))
+
+
+def test_values_beyond_the_maps_range_are_told_as_in_memory(train: Data) -> None:
+    X, y = train
+    with pytest.raises(BlockError, match=r"a value beyond 1e\+18 in column"):
+        model().fit(cut((X * 1e19, y), 400))
+
+
+def test_unfinished_files_are_not_read(train: Data, tmp_path: Path) -> None:
+    written(tmp_path, train, [300])
+    for name in (".hidden", "_temporary/x", ".ipynb_checkpoints/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        parquet.write_table(table(*train), tmp_path / f"{name}.parquet")
+    assert [block.rows for block in RowBlocks.parquet(tmp_path, "digit").blocks] == [300, 600]
+
+
+@pytest.mark.parametrize("columns", [["p1", "digit"], ["p1", "p1"], [], "digit"])
+def test_columns_that_cannot_be_meant_are_refused(columns: Any, train: Data, tmp_path: Path) -> None:
+    written(tmp_path, train, [])
+    with pytest.raises(BlockError, match=r"columns=.* must name one input at least, each once, and not the label"):
+        RowBlocks.parquet(tmp_path, "digit", columns=columns)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, "2", True])
+def test_rows_of_a_block_are_a_number(rows: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    with pytest.raises(BlockError, match=r"rows=.* must be a whole number of at least 1"):
+        RowBlocks.mapped(tmp_path / "a.npy", np.zeros(2), rows=rows)
+    with pytest.raises(BlockError, match=r"rows=.* must be a whole number of at least 1"):
+        RowBlocks.parquet(tmp_path, "digit", rows=rows)
+    with pytest.raises(BlockError, match=r"of shape \(2, 2\) and y of shape \(2, 1\)"):
+        RowBlocks.mapped(tmp_path / "a.npy", np.zeros((2, 1)))
 
 
 @pytest.mark.parametrize("executor", [None, Threads(2)], ids=str)
@@ -175,6 +259,10 @@ def test_scaling_and_principal_components_are_those_of_all_rows(executor: Any, t
     np.testing.assert_allclose(pca.transform(scaler.transform(X[:100])), reduced.read(0)[0], atol=1e-4)
     with pytest.raises(ValueError, match="n_components=65 must be from 1 to 64"):
         rows.principal(65)
+    with pytest.raises(ValueError, match=r"n_components=2.5 must be a whole number"):
+        rows.principal(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="executor=5 is none"):
+        rows.scaled(5)
 
 
 def test_a_constant_column_is_left_as_it_is_in_scaling() -> None:
