@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -101,6 +101,12 @@ class Blocks(AbstractContextManager["Blocks"]):
             return [function(self.parts[0])]
         others = self._pool.map(function, self.parts[1:])
         return [function(self.parts[0]), *others]  # the calling thread works too: it has its core already
+
+    def each(self, function: Callable[[int], T], numbers: Sequence[int]) -> dict[int, T]:
+        """Call a function on each of some numbers, which are dealt out to the threads, and return what it gives."""
+        count = len(self.parts)
+        dealt = self.map(lambda part: [(k, function(k)) for k in numbers[self.parts.index(part) :: count]])
+        return dict(sorted(pair for share in dealt for pair in share))
 
     def __exit__(self, *exc: object) -> None:
         if self._pool is not None:

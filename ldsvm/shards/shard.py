@@ -15,7 +15,7 @@ from ldsvm import threads
 from ldsvm.maps.features import row_blocks
 from ldsvm.shards.batches import Batches
 from ldsvm.shards.features import Features
-from ldsvm.solvers.block_svm import Pass, Rows, Sums, padded
+from ldsvm.solvers.block_svm import Part, Pass, Sums, Take, padded
 from ldsvm.solvers.svm_problem import dual_parts, hinges
 from ldsvm.typing import Array
 
@@ -26,7 +26,7 @@ class Shard(Features):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.alpha: Array | None = None  # multipliers of the last Z-step, if there was one
-        self.svm: dict[int, Rows] = {}
+        self.svm: dict[int, Part] = {}
         self.batches: Batches | None = None
 
     def start(self, points: Array) -> None:
@@ -66,8 +66,9 @@ class Shard(Features):
             self.Z[rows], self.alpha[rows] = Z, alpha
         return worst
 
-    def svm_open(self, machines: list[int]) -> dict[int, Array]:
-        """Set up these machines' problems on Z; return the `Rows.facts` of each."""
+    def svm_open(self, machines: list[int]) -> None:
+        """Set up these machines' problems on Z, and threads to work on them."""
+        self.crew = threads.Blocks(len(machines), self.n_threads, least=1)
         whole, n = padded(self.Z), len(self)
         Y, C = np.empty((len(machines), n)), np.empty((len(machines), n))
         for rows in self._slices(self.scheme.n_machines):
@@ -76,25 +77,26 @@ class Shard(Features):
         for k, y, c in zip(machines, Y, C, strict=True):
             part = c > 0
             one = (whole, y, c) if part.all() else (np.ascontiguousarray(whole[:, part]), y[part], c[part])
-            self.svm[k] = Rows(*one)
-        return {k: rows.facts() for k, rows in self.svm.items()}
+            self.svm[k] = Part(*one, self.offset)
+
+    def svm_take(self, wanted: dict[int, Take]) -> dict[int, Array]:
+        """Choose the rows that each of these problems works on, see `Part.take`."""
+        return self.crew.each(lambda k: self.svm[k].take(wanted[k]), list(wanted))
 
     def svm_pass(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
         """Go over the rows once for each of the problems that want it."""
-        machines = list(wanted)
-        with threads.Blocks(len(machines), self.n_threads, least=1) as team:
-            found = team.map(lambda part: [self.svm[k].do(wanted[k]) for k in machines[part]])
-        return dict(zip(machines, [sums for some in found for sums in some], strict=True))
+        return self.crew.each(lambda k: self.svm[k].do(wanted[k]), list(wanted))
 
     def svm_close(self, old: dict[int, Array], new: dict[int, Array]) -> dict[int, tuple[Array, Array, Array]]:
         """Hinges of the old and the new machine (P,) of each problem, and the `dual_parts` of its multipliers."""
         found = {}
-        for k, rows in self.svm.items():
+        for k, part in self.svm.items():
             L = self.Z.shape[1]
-            hinges = [np.maximum(0.0, 1.0 - rows.y * (v @ rows.Zt)) @ rows.c for v in (old[k], new[k])]
-            parts = dual_parts(rows.Zt[:L].T, rows.y[:, None], rows.c[:, None], rows.alpha[:, None])
+            hinges = [np.maximum(0.0, 1.0 - part.y * (v @ part.Zt)) @ part.c for v in (old[k], new[k])]
+            parts = dual_parts(part.Zt[:L].T, part.y[:, None], part.c[:, None], part.multipliers()[:, None])
             found[k] = np.array(hinges), *parts
         self.svm = {}
+        self.crew.__exit__()
         return found
 
     def misses(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ldsvm.mac.steps import Steps
 from ldsvm.maps.features import BasisMap
 from ldsvm.shards.regressions import ShardRegression
 from ldsvm.shards.teams import Team, Traffic, repaired
-from ldsvm.solvers.block_svm import Pass, newton
+from ldsvm.solvers.block_svm import Pass, Sums, Take, solve
 from ldsvm.solvers.svm_problem import relative_gap
 from ldsvm.typing import Array
 
@@ -108,13 +107,22 @@ class ShardSteps(Steps):
         self.mapping = self.regression.fit(mu, near)
         return {}
 
+    def _take(self, wanted: dict[int, Take]) -> dict[int, Array]:
+        found: dict[int, Array] = self.team.sum("svm_take", wanted)
+        return found
+
+    def _go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
+        found: dict[int, Sums] = self.team.sum("svm_pass", wanted)
+        return found
+
     def _g_step(self) -> Info:
         """Train the machines, some problems at a time; of the old and the new one the better is kept."""
         L = self.V.shape[1]
         V, b, gaps = self.V.copy(), self.b.copy(), []
         for group in self.groups:
             old = {k: _joined(self.V[k], self.b[k]) for k in group}
-            new = self._solved(group, old)
+            self.team.call("svm_open", group)
+            new = solve(self._take, self._go, self.rows, L, old)
             for k, (lost, level, moment) in self.team.sum("svm_close", old, new).items():
                 before, after = (0.5 * v[:L] @ v[:L] + h for v, h in zip((old[k], new[k]), lost, strict=True))
                 gaps.append(float(relative_gap(np.array([after]), level, moment)[0]))
@@ -123,23 +131,6 @@ class ShardSteps(Steps):
         self.V, self.b = V, b
         warn_of_gap(max(gaps))
         return {"gap": max(gaps)}
-
-    def _solved(self, group: list[int], near: dict[int, Array]) -> dict[int, Array]:
-        """Solve these problems side by side: every pass over the rows is one call for all that still go on."""
-        facts = self.team.sum("svm_open", group)
-        solving = {k: newton(facts[k], self.V.shape[1], near[k]) for k in group}
-        answers: dict[int, Array] = {}
-        wanted: dict[int, Pass] = {}
-        found: dict[int, Any] = dict.fromkeys(group)
-        while found:
-            wanted = {}
-            for k, sums in found.items():
-                try:
-                    wanted[k] = solving[k].send(sums)
-                except StopIteration as end:
-                    answers[k] = end.value
-            found = self.team.sum("svm_pass", wanted) if wanted else {}
-        return answers
 
 
 def _joined(v: Array, b: float) -> Array:

@@ -205,7 +205,9 @@ def chosen(executor: Any) -> Any:
 
 def check_memory(memory: Any) -> None:
     """Raise BlockError unless the value is None or a number of bytes."""
-    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, Real) or not 0 <= memory < np.inf):
+    if memory is not None and (
+        isinstance(memory, bool) or not isinstance(memory, Real) or not 0 <= float(memory) < np.inf
+    ):
         raise BlockError(f"memory={memory!r} must be a number of bytes, or None.")
 
 

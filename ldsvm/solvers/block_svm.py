@@ -1,14 +1,21 @@
 """The interior-point SVM of `linear_svm` on rows in several places: only Newton sums move.
 
 `newton` is the method of `svm_kernels.interior_point`, step for step, as a generator: it yields the passes over the
-rows that it needs and is sent their sums, so several problems can ask for their passes together. `Rows` holds one
+rows that it needs and is sent their sums, so several problems can ask for their passes together. `Part` holds one
 problem's rows of one place and does the passes, with the same compiled kernels.
+
+With many rows (`MANY`) the problem is solved on few of them, exactly (`solve`): the interior-point method takes more
+steps the more rows there are, and all but some per cent of them lie well on one side of the margin. Those have
+multipliers of 0, or C, and a linear hinge; where they are taken to be so, the objective can only fall, since a hinge is
+the larger of its two pieces. So when the machine that comes out leaves every row on its side, it is the optimum of all;
+else the rows that have changed sides are set free, and it is done again. A sample tells where to begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -16,7 +23,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ldsvm.solvers import svm_kernels as kernels
 from ldsvm.typing import Array
 
-NOTHING = np.empty(0)
+MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
+WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
+FEWEST = 200  # rows to work on; with fewer the width is doubled
 
 
 @dataclass(frozen=True)
@@ -42,37 +51,76 @@ class Sums:
         return Sums(self.sums + other.sums, max(self.worst, other.worst))
 
 
-@dataclass
-class Rows:
-    """One problem's rows of one place. Zt (P, n) with the bias as row L of ones; signs y (n,), penalties c (n,) > 0."""
+@dataclass(frozen=True)
+class Take:
+    """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
-    Zt: Array
-    y: Array
-    c: Array
-    R: Array = field(init=False)
-    alpha: Array = field(init=False)
+    more: those that are worked on already, too, and those that v has on the other side than they were taken for; where
+    there are none of these, all stays as it is.
+    """
 
-    def __post_init__(self) -> None:
-        n = len(self.y)
-        self.R, self.alpha = np.zeros((kernels.ROWS, n)), np.zeros(n)
+    stride: int = 1
+    v: Array | None = None
+    width: float = 0.0
+    more: bool = False
+
+
+class Part:
+    """One problem's rows of one place. Zt (P, n) with the bias as row L of ones; signs y (n,), penalties c (n,) > 0.
+
+    first: number of the first row among those of all places.
+    """
+
+    def __init__(self, Zt: Array, y: Array, c: Array, first: int = 0) -> None:
+        self.Zt, self.y, self.c, self.first = Zt, y, c, first
+        self.free, self.low = np.ones(len(y), bool), np.zeros(len(y), bool)  # worked on; taken to be inside the margin
+
+    def take(self, wanted: Take) -> Array:
+        """Choose the rows to work on. Return their n, those with y > 0, sum c, sum y z (P,) and sum z z' (P, P),
+        block-lower; sum c (1,) and sum c y z (P,) of rows inside the margin; and how many rows have changed sides.
+        """
+        changed = 0
+        if wanted.v is None:
+            free = (np.arange(len(self.y)) + self.first) % wanted.stride == 0
+            self._choose(free, np.zeros(len(free), bool), float(wanted.stride))
+        else:
+            beyond = self.y * (wanted.v @ self.Zt) - 1.0
+            free = np.abs(beyond) <= wanted.width
+            if wanted.more:
+                wrong = ~self.free & np.where(self.low, beyond > SIDE, beyond < -SIDE)
+                changed = int(np.count_nonzero(wrong))
+                free |= self.free | wrong
+            if changed or not wanted.more:
+                self._choose(free, ~free & (beyond < 0.0), 1.0)
+        gram = np.zeros((len(self.Zt),) * 2)
+        kernels.rows_gram(self.z, gram)
+        counts = [len(self.signs), np.count_nonzero(self.signs > 0), self.penalties.sum()]
+        inside = self.c[self.low]
+        held = [[inside.sum()], self.Zt[:, self.low] @ (inside * self.y[self.low]), [changed]]
+        return np.concatenate([counts, self.z @ self.signs, gram.ravel(), *held])
+
+    def _choose(self, free: Array, low: Array, scale: float) -> None:
+        self.free, self.low = free, low
+        self.z = self.Zt if free.all() else np.ascontiguousarray(self.Zt[:, free])
+        self.signs, self.penalties = self.y[free], scale * self.c[free]
+        self.R, self.alpha = np.zeros((kernels.ROWS, len(self.signs))), np.zeros(len(self.signs))
 
     def do(self, wanted: Pass) -> Sums:
-        """Go over the rows once."""
+        """Go over the rows that are worked on once."""
         if wanted.keep:
-            self._part(Pass(kernels.KEEP, wanted.vectors))
-        return self._part(wanted)
+            self._go(Pass(kernels.KEEP, wanted.vectors))
+        return self._go(wanted)
 
-    def _part(self, wanted: Pass) -> Sums:
+    def _go(self, wanted: Pass) -> Sums:
         sums, numbers = np.zeros(wanted.length), np.array(wanted.numbers)
-        args = self.Zt, self.y, self.c, self.R, self.alpha, wanted.vectors, wanted.move, numbers, sums
+        args = self.z, self.signs, self.penalties, self.R, self.alpha, wanted.vectors, wanted.move, numbers, sums
         return Sums(sums, kernels.rows_part(wanted.what, *args))
 
-    def facts(self) -> Array:
-        """Return n, the rows with y > 0, sum c, sum y z (P,) and sum z z' (P, P), block-lower, as one array."""
-        gram = np.zeros((len(self.Zt),) * 2)
-        kernels.rows_gram(self.Zt, gram)
-        counts = [len(self.y), np.count_nonzero(self.y > 0), self.c.sum()]
-        return np.concatenate([counts, self.Zt @ self.y, gram.ravel()])
+    def multipliers(self) -> Array:
+        """Of all rows (n,): 0 and C for those that were taken to be outside and inside the margin."""
+        alpha = np.where(self.low, self.c, 0.0)
+        alpha[self.free] = self.alpha
+        return alpha
 
 
 def padded(Z: Array) -> Array:
@@ -83,34 +131,85 @@ def padded(Z: Array) -> Array:
     return Zt
 
 
-def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
-    """Solve one problem, from the `Rows.facts` of all its rows; returns the machine (P,), weights and bias.
+def solve(
+    take: Callable[[dict[int, Take]], dict[int, Array]], go: Callable[[dict[int, Pass]], dict[int, Sums]], N: int,
+    L: int, near: dict[int, Array],
+) -> dict[int, Array]:  # fmt: skip
+    """Solve problems side by side: machines (P,) by number.
 
-    near (P,): the answer of a nearby problem, or zeros. Rows then hold the multipliers that the answer's bound is from.
-    A problem with rows of one sign only gets weights of 0 and that sign as its bias, without a pass.
+    take, go: `Part.take` and `Part.do` of all places, added up. N: all rows. near: answers of nearby problems, or
+    zeros. The parts then hold the multipliers that the answers' bounds are from.
+    """
+    every = dict.fromkeys(near, Take(stride=max(1, N // SAMPLE) if N > MANY else 1))
+    found = _solved(take(every), go, L, near)
+    if N <= MANY:
+        return found
+    answers: dict[int, Array] = {}
+    wanted = {k: Take(v=v, width=WIDTH) for k, v in found.items()}
+    while wanted:
+        facts = take(wanted)
+        for k in [k for k in wanted if wanted[k].more and facts[k][-1] == 0]:
+            answers[k] = wanted.pop(k).v  # type: ignore[assignment]
+        thin = {k: one for k, one in wanted.items() if facts[k][0] < min(FEWEST, N)}
+        solved = _solved({k: facts[k] for k in wanted if k not in thin}, go, L, {k: wanted[k].v for k in wanted})
+        wanted = {k: replace(one, width=2.0 * one.width) for k, one in thin.items()}
+        wanted |= {k: Take(v=v, width=WIDTH / 4, more=True) for k, v in solved.items()}
+    return answers
+
+
+def _solved(
+    facts: dict[int, Array], go: Callable[[dict[int, Pass]], dict[int, Sums]], L: int, near: dict[int, Any]
+) -> dict[int, Array]:
+    """Solve problems on the rows that were taken: every pass over them is one call for all that still go on."""
+    solving = {k: newton(some, L, near[k]) for k, some in facts.items()}
+    answers: dict[int, Array] = {}
+    found: dict[int, Any] = dict.fromkeys(facts)
+    while found:
+        wanted = {}
+        for k, sums in found.items():
+            try:
+                wanted[k] = solving[k].send(sums)
+            except StopIteration as end:
+                answers[k] = end.value
+        found = go(wanted) if wanted else {}
+    return answers
+
+
+def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
+    """Solve one problem, from the `Part.take` of all its rows; returns the machine (P,), weights and bias.
+
+    near (P,): the answer of a nearby problem, or zeros. Parts then hold the multipliers that its bound is from. Where
+    all rows are of one sign, the weights are 0 and that sign is the bias, without a pass.
     """
     P = len(near)
-    N, plus, whole = facts[:3]
-    v = np.zeros(P)
-    if plus in (0, N):
+    (N, plus, whole), moments, gram, held, inside, _ = np.split(facts, np.cumsum([3, P, P * P, 1, P]))
+    more = float(held[0])  # sum c of rows inside the margin: more - v.inside is their hinge
+    if plus in (0, N) and not more:
+        v = np.zeros(P)
         v[L] = 0.0 if N == 0 else 1.0 if plus else -1.0
         return v
-    v, best, share = yield from _begin(facts[3 : 3 + P], facts[3 + P :].reshape(P, P), L, near)
+    if more:
+        found = yield Pass(kernels.HINGE, near[None], 1)
+        v, share = near.copy(), kernels.NEAR
+        best = 0.5 * np.sum(v[:L] ** 2) + found.sums[0] + more - v @ inside
+    else:
+        v, best, share = yield from _begin(moments, gram.reshape(P, P), L, near)
     yield Pass(kernels.PLACE, v[None], numbers=(share * best / N, 0.0))
     answer, best, proved, previous, stalled, restarted = v.copy(), np.inf, -np.inf, np.inf, 0, False
     step, move, trial, keep = 0.0, kernels.MOVE, kernels.TRIAL, False
     for _ in range(kernels.MAX_ITER):
         found = yield Pass(kernels.ASSEMBLE, v[None], P * P + 2 * P + 3, (step, 0.0), move)
         H, rhs, dual, sums = np.split(found.sums, [P * P, P * P + P, P * P + 2 * P])
-        H, gap = H.reshape(P, P), sums[0]
-        primal, bound = 0.5 * np.sum(v[:L] ** 2) + sums[1], sums[2] - 0.5 * np.sum(dual[:L] ** 2)
+        H, gap, dual = H.reshape(P, P), sums[0], dual + inside
+        primal = 0.5 * np.sum(v[:L] ** 2) + sums[1] + more - v @ inside
+        bound = sums[2] + more - 0.5 * np.sum(dual[:L] ** 2)
         if primal < best:
             best, answer = primal, v.copy()
-        level = abs(dual[L]) <= kernels.LEVEL * sums[2]
+        level = abs(dual[L]) <= kernels.LEVEL * (sums[2] + more)
         keep = proved == -np.inf or (level and bound > proved)
         if keep:
             proved = bound if level else proved
-        balanced = abs(dual[L]) <= kernels.TOLERANCE * whole
+        balanced = abs(dual[L]) <= kernels.TOLERANCE * (whole + more)
         if (balanced and best - bound <= kernels.TOLERANCE * best) or gap <= kernels.ROUNDING * best:
             break
         stalled = stalled + 1 if gap > 0.9 * previous else 0

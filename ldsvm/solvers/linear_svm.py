@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldsvm.solvers.block_svm import MANY, Part, Pass, Sums, Take, padded
+from ldsvm.solvers.block_svm import solve as block_solve
 from ldsvm.solvers.svm_kernels import interior_point, least_squares
 from ldsvm.solvers.svm_problem import one_by_one
 from ldsvm.threads import Blocks
@@ -62,10 +64,11 @@ def _together(
     """`solve` where every problem has every row, in both signs: K problems on one copy of Z, in threads."""
     N, L = Z.shape
     K = Y.shape[1]
-    P = -(-(L + 1) // 4) * 4
-    Zt = np.zeros((P, N))
-    Zt[:L], Zt[L] = Z.T, 1.0
+    Zt = padded(Z)
+    P = len(Zt)
     signs, penalties = (np.ascontiguousarray(a.T, dtype=np.float64) for a in (Y, C))
+    if N > MANY:
+        return _on_few(Zt, L, signs, penalties, n_threads, start)
     # Sums by our kernels, here and in the threads: BLAS would wake threads of its own, which then hold the cores.
     gram = np.zeros((P, P))
     least_squares(Zt, gram)
@@ -81,3 +84,25 @@ def _together(
     with Blocks(K, n_threads, -(-THREAD_ROWS // N)) as problems:
         problems.map(block)
     return v[:, :L].copy(), v[:, L].copy(), np.ascontiguousarray(alpha.T)
+
+
+def _on_few(
+    Zt: Array, L: int, signs: Array, penalties: Array, n_threads: int, start: tuple[Array, Array] | None
+) -> tuple[Array, Array, Array]:
+    """`solve` with many rows, by `block_svm.solve`."""
+    K, P = len(signs), len(Zt)
+    near = np.zeros((K, P))
+    if start is not None:
+        near[:, :L], near[:, L] = start
+    parts = [Part(Zt, y, c) for y, c in zip(signs, penalties, strict=True)]
+    with Blocks(K, n_threads, least=1) as team:
+
+        def take(wanted: dict[int, Take]) -> dict[int, Array]:
+            return team.each(lambda k: parts[k].take(wanted[k]), list(wanted))
+
+        def go(wanted: dict[int, Pass]) -> dict[int, Sums]:
+            return team.each(lambda k: parts[k].do(wanted[k]), list(wanted))
+
+        found = block_solve(take, go, Zt.shape[1], L, dict(enumerate(near)))
+    v = np.stack([found[k] for k in range(K)])
+    return v[:, :L].copy(), v[:, L].copy(), np.stack([part.multipliers() for part in parts], axis=1)

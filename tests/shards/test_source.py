@@ -152,9 +152,7 @@ def test_blocks_that_do_not_go_together_are_told(train: Data) -> None:
     with pytest.raises(BlockError, match="different numbers of inputs: 63, 64"):
         model().fit(RowBlocks.arrays([(X, y), (X[:, :63], y)]), executor=Threads(2))
     for executor in (Serial(), Threads(2)):
-        with pytest.raises(
-            BlockError, match="block 1: its labels are texts, those of the blocks"
-        ):
+        with pytest.raises(BlockError, match="block 1: its labels are texts, those of the blocks"):
             model().fit(RowBlocks.arrays([(X, y), (X, y.astype(str))]), executor=executor)
     with pytest.raises(BlockError, match=r"block 0 has X of shape \(900,\)"):
         RowBlocks.arrays([(y, y)])

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 import pytest
 
-from ldsvm.solvers import linear_svm
-from ldsvm.solvers.block_svm import Rows, Sums, newton, padded
+from ldsvm.solvers import block_svm, linear_svm
+from ldsvm.solvers.block_svm import Part, Pass, Sums, Take, padded, solve
 from ldsvm.solvers.svm_problem import dual_parts, duality_gap, objective, relative_gap
 
 
 def solved(Z: np.ndarray, y: np.ndarray, c: np.ndarray, near: np.ndarray | None, places: list[np.ndarray]):
     """Machine (P,), multipliers (N,) and passes of one problem whose rows lie in several places."""
-    rows = [Rows(padded(Z[part]), y[part].copy(), c[part].copy()) for part in places]
-    method = newton(sum(r.facts() for r in rows), Z.shape[1], np.zeros(len(rows[0].Zt)) if near is None else near)
-    found: Sums | None = None
-    for passes in range(10_000):
-        try:
-            wanted = method.send(found)
-        except StopIteration as end:
-            return end.value, np.concatenate([r.alpha for r in rows]), passes
-        every = [r.do(wanted) for r in rows]
-        found = every[0]
-        for more in every[1:]:
-            found = found + more
-    raise AssertionError("no end")
+    starts = np.cumsum([0, *map(len, places)])
+    parts = [Part(padded(Z[p]), y[p].copy(), c[p].copy(), int(at)) for p, at in zip(places, starts, strict=False)]
+    passes: list[int] = []
+
+    def take(wanted: dict[int, Take]) -> dict[int, np.ndarray]:
+        return {k: sum(part.take(one) for part in parts) for k, one in wanted.items()}  # type: ignore[misc]
+
+    def go(wanted: dict[int, Pass]) -> dict[int, Sums]:
+        passes.append(1)
+        return {k: reduce(add, [part.do(one) for part in parts]) for k, one in wanted.items()}
+
+    start = np.zeros(len(padded(Z[:1]))) if near is None else near
+    found = solve(take, go, len(y), Z.shape[1], {7: start})
+    return found[7], np.concatenate([part.multipliers() for part in parts]), len(passes)
 
 
 def problem(N: int, L: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -46,6 +50,42 @@ def test_the_machine_is_that_of_rows_in_one_place(N: int, L: int, C: float) -> N
         np.testing.assert_allclose(v[:L], V[0], atol=1e-7 * max(1.0, np.abs(V).max()))
         np.testing.assert_allclose(v[L], b[0], atol=1e-6 * max(1.0, abs(b[0])))
         assert np.all(v[L + 1 :] == 0.0)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_many_rows_are_solved_on_few_of_them_and_exactly(
+    shift: float, C: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Z, y = problem(4_000, 3, seed=2)
+    Z[y > 0] += shift  # the classes apart, or mixed
+    c = np.where(y > 0, C, 0.3 * C)
+    V, b, _ = linear_svm.solve(Z, y[:, None], c[:, None])
+    monkeypatch.setattr(block_svm, "MANY", 100)
+    monkeypatch.setattr(block_svm, "SAMPLE", 150)
+    monkeypatch.setattr(block_svm, "FEWEST", 20)
+    for cuts in ([], [1, 1, 1_500, 3_999]):
+        v, found, _ = solved(Z, y, c, None, np.split(np.arange(4_000), cuts))
+        gap = duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], found[:, None])
+        assert gap < 1e-9 and np.all((found >= 0.0) & (found <= c))
+        np.testing.assert_allclose(v[:3], V[0], atol=1e-6 * max(1.0, np.abs(V).max()))
+        np.testing.assert_allclose(v[3], b[0], atol=1e-5 * max(1.0, abs(b[0])))
+    monkeypatch.setattr(linear_svm, "MANY", 100)
+    again = linear_svm.solve(Z, np.stack([y, -y], axis=1), np.stack([c, c], axis=1), 2, (V[[0, 0]], b[[0, 0]]))
+    np.testing.assert_allclose(again[0], [V[0], -V[0]], atol=1e-6 * max(1.0, np.abs(V).max()))
+    assert duality_gap(Z, *again[:2], np.stack([y, -y], axis=1), np.stack([c, c], axis=1), again[2]).max() < 1e-9
+
+
+def test_rows_of_a_sample_that_misleads_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    Z, y = problem(3_000, 2, seed=3)
+    strange = np.arange(3_000) % 30 != 0  # what the sample does not see has other labels
+    y[strange] = np.where(Z[strange] @ [1.0, -2.0] > 0, 1.0, -1.0)
+    c = np.full(3_000, 0.1)
+    V, b, _ = linear_svm.solve(Z, y[:, None], c[:, None])
+    monkeypatch.setattr(block_svm, "MANY", 100)
+    monkeypatch.setattr(block_svm, "SAMPLE", 100)  # every thirtieth
+    v, _, _ = solved(Z, y, c, None, [np.arange(3_000)])
+    np.testing.assert_allclose(v[:3], [*V[0], b[0]], atol=1e-6)
 
 
 def test_a_nearby_answer_saves_passes_and_does_not_change_the_answer() -> None:
