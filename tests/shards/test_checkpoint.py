@@ -89,7 +89,7 @@ def test_more_iterations_may_be_asked_for_and_another_executor_may_go_on(train: 
     [
         ({"C": 2.0}, 900, "params"),
         ({}, 800, "labels, inputs"),
-        ({"C": 2.0}, 800, "params, rows"),
+        ({"C": 2.0}, 800, "params, labels, inputs"),
     ],
 )
 def test_another_fit_does_not_go_on_from_it(params: Any, rows: int, words: str, train: Data, tmp_path: Path) -> None:
