@@ -148,9 +148,10 @@ def solve(
     wanted = {k: Take(v=v, width=WIDTH) for k, v in found.items()}
     while wanted:
         facts = take(wanted)
+        # every row is on its side: the optimum of all
         for k in [k for k in wanted if wanted[k].more and facts[k][-1] == 0]:
             answers[k] = wanted.pop(k).v  # type: ignore[assignment]
-        thin = {k: one for k, one in wanted.items() if facts[k][0] < min(FEWEST, N)}
+        thin = {k: one for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
         solved = _solved({k: facts[k] for k in wanted if k not in thin}, go, L, {k: wanted[k].v for k in wanted})
         wanted = {k: replace(one, width=2.0 * one.width) for k, one in thin.items()}
         wanted |= {k: Take(v=v, width=WIDTH / 4, more=True) for k, v in solved.items()}
