@@ -83,6 +83,10 @@ class Shard(Features):
         """Choose the rows that each of these problems works on, see `Part.take`."""
         return self.crew.each(lambda k: self.svm[k].take(wanted[k]), list(wanted))
 
+    def svm_look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
+        """Look at all rows between two machines of each of these problems, see `Part.look`."""
+        return self.crew.each(lambda k: self.svm[k].look(ends[k]), list(ends))
+
     def svm_pass(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
         """Go over the rows once for each of the problems that want it."""
         return self.crew.each(lambda k: self.svm[k].do(wanted[k]), list(wanted))

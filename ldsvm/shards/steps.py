@@ -107,14 +107,6 @@ class ShardSteps(Steps):
         self.mapping = self.regression.fit(mu, near)
         return {}
 
-    def _take(self, wanted: dict[int, Take]) -> dict[int, Array]:
-        found: dict[int, Array] = self.team.sum("svm_take", wanted)
-        return found
-
-    def _go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
-        found: dict[int, Sums] = self.team.sum("svm_pass", wanted)
-        return found
-
     def _g_step(self) -> Info:
         """Train the machines, some problems at a time; of the old and the new one the better is kept."""
         L = self.V.shape[1]
@@ -122,7 +114,7 @@ class ShardSteps(Steps):
         for group in self.groups:
             old = {k: _joined(self.V[k], self.b[k]) for k in group}
             self.team.call("svm_open", group)
-            new = solve(self._take, self._go, self.rows, L, old)
+            new = solve(_Everywhere(self.team), self.rows, L, old)
             for k, (lost, level, moment) in self.team.sum("svm_close", old, new).items():
                 before, after = (0.5 * v[:L] @ v[:L] + h for v, h in zip((old[k], new[k]), lost, strict=True))
                 gaps.append(float(relative_gap(np.array([after]), level, moment)[0]))
@@ -138,3 +130,22 @@ def _joined(v: Array, b: float) -> Array:
     out = np.zeros(-(-(len(v) + 1) // 4) * 4)
     out[: len(v)], out[len(v)] = v, b
     return out
+
+
+@dataclass(frozen=True)
+class _Everywhere:
+    """The rows of all shards, see `block_svm.Places`."""
+
+    team: Team
+
+    def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
+        found: dict[int, Array] = self.team.sum("svm_take", wanted)
+        return found
+
+    def go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
+        found: dict[int, Sums] = self.team.sum("svm_pass", wanted)
+        return found
+
+    def look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
+        found: dict[int, Array] = self.team.sum("svm_look", ends)
+        return found

@@ -8,14 +8,15 @@ With many rows (`MANY`) the problem is solved on few of them, exactly (`solve`):
 steps the more rows there are, and all but some per cent of them lie well on one side of the margin. Those have
 multipliers of 0, or C, and a linear hinge; where they are taken to be so, the objective can only fall, since a hinge is
 the larger of its two pieces. So when the machine that comes out leaves every row on its side, it is the optimum of all;
-else the rows that have changed sides are set free, and it is done again. A sample tells where to begin.
+else the way to it is gone as far as the true objective falls, the rows that have changed sides there are set free, and
+it is done again. A sample tells where to begin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -25,6 +26,7 @@ from ldsvm.typing import Array
 
 MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
 WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
+WAY = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03)  # shares of a way that are tried
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 
 
@@ -55,8 +57,7 @@ class Sums:
 class Take:
     """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
-    more: those that are worked on already, too, and those that v has on the other side than they were taken for; where
-    there are none of these, all stays as it is.
+    more: those that are worked on already, too, and those that v has on the other side than they were taken for.
     """
 
     stride: int = 1
@@ -77,27 +78,42 @@ class Part:
 
     def take(self, wanted: Take) -> Array:
         """Choose the rows to work on. Return their n, those with y > 0, sum c, sum y z (P,) and sum z z' (P, P),
-        block-lower; sum c (1,) and sum c y z (P,) of rows inside the margin; and how many rows have changed sides.
+        block-lower; and sum c (1,) and sum c y z (P,) of the rows that are taken to be inside the margin.
         """
-        changed = 0
         if wanted.v is None:
             free = (np.arange(len(self.y)) + self.first) % wanted.stride == 0
             self._choose(free, np.zeros(len(free), bool), float(wanted.stride))
         else:
-            beyond = self.y * (wanted.v @ self.Zt) - 1.0
+            beyond = self._beyond(wanted.v)
             free = np.abs(beyond) <= wanted.width
             if wanted.more:
-                wrong = ~self.free & np.where(self.low, beyond > SIDE, beyond < -SIDE)
-                changed = int(np.count_nonzero(wrong))
-                free |= self.free | wrong
-            if changed or not wanted.more:
-                self._choose(free, ~free & (beyond < 0.0), 1.0)
+                free |= self.free | self._wrong(beyond)
+            self._choose(free, ~free & (beyond < 0.0), 1.0)
         gram = np.zeros((len(self.Zt),) * 2)
         kernels.rows_gram(self.z, gram)
         counts = [len(self.signs), np.count_nonzero(self.signs > 0), self.penalties.sum()]
         inside = self.c[self.low]
-        held = [[inside.sum()], self.Zt[:, self.low] @ (inside * self.y[self.low]), [changed]]
+        held = [[inside.sum()], self.Zt[:, self.low] @ (inside * self.y[self.low])]
         return np.concatenate([counts, self.z @ self.signs, gram.ravel(), *held])
+
+    def look(self, ends: tuple[Array, Array]) -> Array:
+        """At the points WAY between two machines (P,), 1 at the second: hinges of all rows, and rows that are on the
+        other side than they were taken for (2, points).
+        """
+        begin, end = (self._beyond(v) for v in ends)
+        points = [begin + t * (end - begin) for t in WAY]
+        return np.array([
+            [np.maximum(0.0, -beyond) @ self.c for beyond in points],
+            [np.count_nonzero(self._wrong(beyond)) for beyond in points],
+        ])  # fmt: skip
+
+    def _beyond(self, v: Array) -> Array:
+        beyond: Array = self.y * (v @ self.Zt) - 1.0
+        return beyond
+
+    def _wrong(self, beyond: Array) -> Array:
+        wrong: Array = ~self.free & np.where(self.low, beyond > SIDE, beyond < -SIDE)
+        return wrong
 
     def _choose(self, free: Array, low: Array, scale: float) -> None:
         self.free, self.low = free, low
@@ -131,30 +147,45 @@ def padded(Z: Array) -> Array:
     return Zt
 
 
-def solve(
-    take: Callable[[dict[int, Take]], dict[int, Array]], go: Callable[[dict[int, Pass]], dict[int, Sums]], N: int,
-    L: int, near: dict[int, Array],
-) -> dict[int, Array]:  # fmt: skip
+class Places(Protocol):
+    """What `solve` asks of all places, for problems by number, and gets added up: `Part.take`, `do` and `look`."""
+
+    def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
+        """Choose the rows to work on."""
+
+    def go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
+        """Go over these once."""
+
+    def look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
+        """Look at all rows between two machines."""
+
+
+def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, Array]:
     """Solve problems side by side: machines (P,) by number.
 
-    take, go: `Part.take` and `Part.do` of all places, added up. N: all rows. near: answers of nearby problems, or
-    zeros. The parts then hold the multipliers that the answers' bounds are from.
+    N: all rows. near: answers of nearby problems, or zeros. The parts then hold the multipliers that bounds are from.
     """
     every = dict.fromkeys(near, Take(stride=max(1, N // SAMPLE) if N > MANY else 1))
-    found = _solved(take(every), go, L, near)
+    found = _solved(places.take(every), places.go, L, near)
     if N <= MANY:
         return found
     answers: dict[int, Array] = {}
     wanted = {k: Take(v=v, width=WIDTH) for k, v in found.items()}
     while wanted:
-        facts = take(wanted)
-        # every row is on its side: the optimum of all
-        for k in [k for k in wanted if wanted[k].more and facts[k][-1] == 0]:
-            answers[k] = wanted.pop(k).v  # type: ignore[assignment]
-        thin = {k: one for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
-        solved = _solved({k: facts[k] for k in wanted if k not in thin}, go, L, {k: wanted[k].v for k in wanted})
-        wanted = {k: replace(one, width=2.0 * one.width) for k, one in thin.items()}
-        wanted |= {k: Take(v=v, width=WIDTH / 4, more=True) for k, v in solved.items()}
+        facts = places.take(wanted)
+        thin = {k for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
+        begin: dict[int, Any] = {k: one.v for k, one in wanted.items() if k not in thin}
+        end = _solved({k: facts[k] for k in begin}, places.go, L, begin)
+        seen = places.look({k: (begin[k], end[k]) for k in end})
+        wanted = {k: replace(wanted[k], width=2.0 * wanted[k].width) for k in thin}
+        for k, (lost, wrong) in seen.items():
+            if wrong[0] == 0:  # every row is on its side: the optimum of all
+                answers[k] = end[k]
+                continue
+            points = [begin[k] + t * (end[k] - begin[k]) for t in WAY]
+            values = [0.5 * np.sum(v[:L] ** 2) + hinge for v, hinge in zip(points, lost, strict=True)]
+            place = min(int(np.argmin(values)), int(np.flatnonzero(wrong)[-1]))  # where some rows are set free
+            wanted[k] = Take(v=points[place], width=WIDTH / 4, more=True)
     return answers
 
 
@@ -183,7 +214,7 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
     all rows are of one sign, the weights are 0 and that sign is the bias, without a pass.
     """
     P = len(near)
-    (N, plus, whole), moments, gram, held, inside, _ = np.split(facts, np.cumsum([3, P, P * P, 1, P]))
+    (N, plus, whole), moments, gram, held, inside = np.split(facts, np.cumsum([3, P, P * P, 1]))
     more = float(held[0])  # sum c of rows inside the margin: more - v.inside is their hinge
     if plus in (0, N) and not more:
         v = np.zeros(P)

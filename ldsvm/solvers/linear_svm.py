@@ -11,6 +11,8 @@ Primal and dual take one common step, which keeps both feasible once they are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ldsvm.solvers.block_svm import MANY, Part, Pass, Sums, Take, padded
@@ -96,13 +98,23 @@ def _on_few(
         near[:, :L], near[:, L] = start
     parts = [Part(Zt, y, c) for y, c in zip(signs, penalties, strict=True)]
     with Blocks(K, n_threads, least=1) as team:
-
-        def take(wanted: dict[int, Take]) -> dict[int, Array]:
-            return team.each(lambda k: parts[k].take(wanted[k]), list(wanted))
-
-        def go(wanted: dict[int, Pass]) -> dict[int, Sums]:
-            return team.each(lambda k: parts[k].do(wanted[k]), list(wanted))
-
-        found = block_solve(take, go, Zt.shape[1], L, dict(enumerate(near)))
+        found = block_solve(_Here(parts, team), Zt.shape[1], L, dict(enumerate(near)))
     v = np.stack([found[k] for k in range(K)])
     return v[:, :L].copy(), v[:, L].copy(), np.stack([part.multipliers() for part in parts], axis=1)
+
+
+@dataclass(frozen=True)
+class _Here:
+    """All rows in one place, the problems dealt out to threads."""
+
+    parts: list[Part]
+    team: Blocks
+
+    def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
+        return self.team.each(lambda k: self.parts[k].take(wanted[k]), list(wanted))
+
+    def go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
+        return self.team.each(lambda k: self.parts[k].do(wanted[k]), list(wanted))
+
+    def look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
+        return self.team.each(lambda k: self.parts[k].look(ends[k]), list(ends))

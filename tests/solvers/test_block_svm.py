@@ -19,15 +19,19 @@ def solved(Z: np.ndarray, y: np.ndarray, c: np.ndarray, near: np.ndarray | None,
     parts = [Part(padded(Z[p]), y[p].copy(), c[p].copy(), int(at)) for p, at in zip(places, starts, strict=False)]
     passes: list[int] = []
 
-    def take(wanted: dict[int, Take]) -> dict[int, np.ndarray]:
-        return {k: sum(part.take(one) for part in parts) for k, one in wanted.items()}  # type: ignore[misc]
+    class Everywhere:
+        def take(self, wanted: dict[int, Take]) -> dict[int, np.ndarray]:
+            return {k: reduce(add, [part.take(one) for part in parts]) for k, one in wanted.items()}
 
-    def go(wanted: dict[int, Pass]) -> dict[int, Sums]:
-        passes.append(1)
-        return {k: reduce(add, [part.do(one) for part in parts]) for k, one in wanted.items()}
+        def go(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
+            passes.append(1)
+            return {k: reduce(add, [part.do(one) for part in parts]) for k, one in wanted.items()}
+
+        def look(self, ends: dict[int, tuple[np.ndarray, np.ndarray]]) -> dict[int, np.ndarray]:
+            return {k: reduce(add, [part.look(one) for part in parts]) for k, one in ends.items()}
 
     start = np.zeros(len(padded(Z[:1]))) if near is None else near
-    found = solve(take, go, len(y), Z.shape[1], {7: start})
+    found = solve(Everywhere(), len(y), Z.shape[1], {7: start})
     return found[7], np.concatenate([part.multipliers() for part in parts]), len(passes)
 
 
