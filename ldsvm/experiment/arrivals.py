@@ -72,6 +72,7 @@ class News:
 
     lost: so many of those are gone. late: rows that are no newer than the training's, yet were not there. repeated:
     rows of new files that are no new rows. beyond: the training's latest time, where all times are earlier by now.
+    Where rows have times, lost and late are the least that the counts of a mark allow: in one bin both cancel.
     """
 
     new: int
