@@ -48,13 +48,15 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     if last is not None:
         with suppress(RegistryFailed):  # nobody needs what was refused
             refused = registry.facts(last)
-    look = look_for_news(settings, champion, version, refused)
+    look = look_for_news(settings, champion, version, refused, registry.acknowledged())
+    if version is not None and asked.acknowledge:
+        registry.acknowledge(look.sha256)
     if look.decision.action != "retrain":
         record_decision(settings, tracker, look, version)
         if look.decision.action == "alarm":
             raise Alarm(f"{asked.model}: {look.decision.sentence}")
         return look.decision.sentence
-    made = prepare_challenger(settings, champion)
+    made = prepare_challenger(settings, champion, look.sha256)
     with hands(made.config):
         facts, lost = str(made.config.results / FACTS), list[str]()
         runs = contests(made.config, facts, list(made.config.methods), lost)
@@ -64,20 +66,24 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
 
 @task(name="look", cache_policy=TRACKING["cache_policy"])
 def look_for_news(
-    config: Config, champion: Known | None, version: Version | None, refused: dict[str, Any] | None
+    config: Config,
+    champion: Known | None,
+    version: Version | None,
+    refused: dict[str, Any] | None,
+    acknowledged: str | None,
 ) -> Look:
     """Find new rows, measure drift, decide."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
-        found = promotion.look(config, champion, refused)
+        found = promotion.look(config, champion, refused, acknowledged)
         news(f"champion {version.number if version else 'none'} · {found.decision.sentence}")
     return found
 
 
 @task(name="challenger's data", cache_policy=TRACKING["cache_policy"])
-def prepare_challenger(config: Config, champion: Known | None) -> Challenge:
+def prepare_challenger(config: Config, champion: Known | None, looked_at: str) -> Challenge:
     """Divide old and new rows, prepare them, and let the champion answer those that judge."""
     with working("divide old and new rows") as news:
-        made = promotion.challenge(config, champion)
+        made = promotion.challenge(config, champion, looked_at)
         made.config.results.mkdir(parents=True, exist_ok=True)
         preparation.save([made.prepared], made.config.results / FACTS)
         news(", ".join(f"{part} {n:,}" for part, n in made.prepared.sizes.items()))
@@ -90,12 +96,12 @@ def decide(
 ) -> str:
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     config, prepared = made.config, made.prepared
-    with working("both models on the same holdout") as news:
-        duel = promotion.duel(made, settings, len(registry.judged(version)) + 1)
-        text = card(config, prepared, look, duel)
+    with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
+        duel = promotion.duel(made, settings, registry.look(version))
         with tracker.run("retrain", kind="retrain") as run:
             source = run.model(duel.pipeline, prepared.example(), registry.name)
             new = registry.register(run, source, duel.facts, against=version)
+            text = card(config, prepared, look, duel, str(new), None if version is None else str(version))
             said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, version)
             if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."

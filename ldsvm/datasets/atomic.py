@@ -25,8 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time work in ``folder``, where the system has file locks; the folder is made when needed."""
+def alone(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time work in ``folder``, where the system has file locks; the folder is made when needed.
+
+    wait : until another one has ended; else BlockingIOError is raised while there is one
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         try:
@@ -34,5 +37,5 @@ def alone(folder: Path) -> Iterator[None]:
         except ImportError:
             yield
             return
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

@@ -31,8 +31,9 @@ def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any
     wrong = np.array([row for row, time in enumerate(found) if time is None], dtype=np.int64)
     if len(wrong):
         rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
+        hold = "holds" if len(wrong) == 1 else "hold"
         where = told("row", wrong if rows is None else rows[wrong])
-        raise DataError(f"{name}: {where} hold no time, such as {shown(texts[wrong[0]])}; {rule}.")
+        raise DataError(f"{name}: {where} {hold} no time, such as {shown(texts[wrong[0]])}; {rule}.")
     return np.array(found, dtype="datetime64[us]")
 
 

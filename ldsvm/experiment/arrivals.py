@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError, files
+from ldsvm.datasets.duplicates import keys_of
 from ldsvm.datasets.files import Part
 from ldsvm.datasets.moments import moments
 from ldsvm.datasets.words import told
@@ -17,6 +19,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.prepared import Source, load_source
 
 Rows = NDArray[np.bool_]
+BINS = 100  # of the times of a training
 
 
 @dataclass(frozen=True)
@@ -24,35 +27,60 @@ class Mark:
     """How far the data of a training went, as plain values.
 
     sha256: of the content. time: the latest one, where the rows have times. files: the digests of the files by name,
-    where there are files and no times. rows: how many there were; None for what was kept before it was counted.
+    where there are files and no times. rows: how many there were, of equal files once. edges, counts: so many rows were
+    as late as each edge or earlier, but later than the edge before it, where they have times. What was kept before it
+    was counted is None.
     """
 
     sha256: str
     time: float | str | None = None
     files: Mapping[str, str] | None = None
     rows: int | None = None
+    edges: Sequence[float | str] | None = None
+    counts: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Data as they were at one moment. times (N,): of the wanted rows. parts: the files, where there are no times."""
+    """Data as they were at one moment. times (N,): of the wanted rows. parts: the files, None where nobody asks: of a
+    data set of the catalogue, and of a single file with times.
+    """
 
     source: Source
     times: NDArray[Any] | None
     parts: Sequence[Part] | None
+
+    @property
+    def copies(self) -> Rows:
+        """Which of the wanted rows (N,) are of a file that is there already under another name."""
+        # A file of one row may be a text, whose folder is its label.
+        names = [(part.sha256, Path(part.name).parent if part.rows == 1 else None) for part in self.parts or ()]
+        first = {name: place for place, name in reversed([*enumerate(names)])}
+        return self.of_files([first[name] < place for place, name in enumerate(names)])
+
+    def of_files(self, wanted: Sequence[bool]) -> Rows:
+        """Return which of the wanted rows (N,) are of these files; none where there are no parts."""
+        if self.parts is None:
+            return np.zeros(len(self.source.data.train), bool)
+        found: Rows = np.repeat(np.array(wanted, bool), [part.rows for part in self.parts])[self.source.kept]
+        return found
 
 
 @dataclass(frozen=True)
 class News:
     """What a reading has that a training had not. new: rows. before: rows that the training had, None if unknown.
 
-    lost: so many of those are gone. late: rows that are no newer than the training's, yet were not there.
+    lost: so many of those are gone. late: rows that are no newer than the training's, yet were not there. repeated:
+    rows of new files that are no new rows. beyond: the training's latest time, where all times are earlier by now.
+    Where rows have times, lost and late are the least that the counts of a mark allow: in one bin both cancel.
     """
 
     new: int
     before: int | None = None
     lost: int = 0
     late: int = 0
+    repeated: int = 0
+    beyond: float | str | None = None
 
 
 def read(config: Config) -> Reading:
@@ -62,13 +90,15 @@ def read(config: Config) -> Reading:
     that follows would look old; and for files that were changed while they were read.
     """
     spec = config.dataset.files
-    before = None if spec is None else files.listing(spec)
+    before = [] if spec is None else files.listing(spec)
     source = load_source(config)
     times = source.data.train.times
     if times is not None:
         times = moments(times, f"dataset.time {config.dataset.time}", source.kept)
         _check_past(config, times, source.kept)
-    parts = None if spec is None or times is not None else files.inventory(spec)
+    parts = None
+    if spec is not None and (times is None or len(before) > 1):  # a single one may be a matrix
+        parts = files.inventory(spec)
     if spec is not None and files.listing(spec) != before:
         raise DataError(f"{config.dataset.path} was changed while it was read; start again.")
     return Reading(source, times, parts)
@@ -87,20 +117,29 @@ def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None
 
 def mark(reading: Reading) -> Mark:
     """Return how far the data go."""
-    digest, n = reading.source.data.sha256, len(reading.source.data.train)
+    digest, once = reading.source.data.sha256, ~reading.copies
+    n = int(once.sum())
     if reading.times is not None:
-        latest = reading.times.max()
-        return Mark(digest, time=str(latest) if reading.times.dtype.kind == "M" else float(latest), rows=n)
+        edges, counts = _bins(reading.times[once])
+        return Mark(digest, time=edges[-1], rows=n, edges=edges, counts=counts)
     names = None if reading.parts is None else {part.name: part.sha256 for part in reading.parts}
     return Mark(digest, files=names, rows=n)
+
+
+def _bins(times: NDArray[Any]) -> tuple[list[float | str], list[int]]:
+    """Return at most BINS times, the latest among them, that divide all into about equally many, and how many."""
+    times = np.sort(times)
+    edges = np.unique(times[-(-np.arange(1, BINS + 1) * len(times) // BINS) - 1])
+    counts = np.diff(np.searchsorted(times, edges, side="right"), prepend=0)
+    return [str(edge) if times.dtype.kind == "M" else float(edge) for edge in edges], counts.tolist()
 
 
 def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
     """Return which of the wanted rows (N,) are newer than a training's data.
 
-    Rows are newer than its latest time; without times, those of files that it did not have; of a data set of the
-    catalogue all, when its content is another. Raises DataError for a file that was changed: which of its rows are new,
-    nothing tells.
+    Rows are newer than its latest time; without times, those of files that it did not have, unless their inputs equal
+    those of a row of a file that it had; of a data set of the catalogue all, when its content is another. A file that
+    is there twice counts once. Raises DataError for a file that was changed: which of its rows are new, nothing tells.
     """
     times, source = reading.times, reading.source
     if (times is None) != (then.time is None):
@@ -114,31 +153,58 @@ def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
                 f"dataset.time {config.dataset.time} has {'dates' if times.dtype.kind == 'M' else 'numbers'}, which it "
                 "had not when the champion was trained; allowed: as it was then, or another production.model."
             )
-        newer: Rows = times > (np.datetime64(then.time) if isinstance(then.time, str) else then.time)
+        newer: Rows = (times > _as_times([then.time])) & ~reading.copies
         return newer
-    if reading.parts is not None and then.files is not None:
-        return _in_new_files(reading.parts, source, then.files)
-    return np.full(len(source.data.train), source.data.sha256 != then.sha256)
+    if (reading.parts is None) != (then.files is None):
+        what = [f"a data set of the catalogue, {config.dataset.name}", "files, dataset.path"]
+        raise DataError(
+            f"The data are {what[then.files is None]}, and were {what[then.files is not None]}, when the champion was "
+            "trained, so new rows cannot be told; allowed: as it was then, or another production.model."
+        )
+    if reading.parts is None or then.files is None:
+        return np.full(len(source.data.train), source.data.sha256 != then.sha256)
+    known, X = _in_known_files(reading, then.files), source.data.train.X
+    keys = keys_of(X)
+    found: Rows = ~known & ~reading.copies & ~np.isin(keys, keys[known])
+    return found
 
 
-def _in_new_files(parts: Sequence[Part], source: Source, known: Mapping[str, str]) -> Rows:
+def _in_known_files(reading: Reading, known: Mapping[str, str]) -> Rows:
+    parts, read = reading.parts or (), set(known.values())  # under another name by now, or copied
     for part in parts:
         if part.name in known and known[part.name] != part.sha256:
             raise DataError(
                 f"{part.name} was changed since the champion was trained on it, so its new rows cannot be told; "
-                "allowed: new files beside the old ones, or a column of times as dataset.time."
+                "allowed: that file as it was with new rows in files beside it, or another production.model."
             )
-    read = set(known.values())  # under another name by now, or copied
-    fresh = [part.name not in known and part.sha256 not in read for part in parts]
-    new = np.repeat(fresh, [part.rows for part in parts])
-    found: Rows = new[source.kept]
-    return found
+    return reading.of_files([part.sha256 in read for part in parts])
 
 
 def news(reading: Reading, then: Mark, new: Rows) -> News:
     """Count what has come, and what has gone since. new: of `fresh`."""
-    count, old = int(new.sum()), int((~new).sum())
-    if then.rows is None or (then.time is None and then.files is None):
+    count = int(new.sum())
+    if reading.times is not None and then.time is not None:
+        latest, once = _as_times([then.time]), ~reading.copies
+        beyond = then.time if (reading.times < latest).all() else None
+        repeated = int(((reading.times > latest) & ~new).sum())
+        lost, late = (0, 0) if then.rows is None else _moved(then, reading.times[once & ~new])
+        return News(count, then.rows, lost, late, repeated, beyond)
+    if then.files is None:
         return News(count)
-    late = 0 if reading.times is None else max(0, old - then.rows)
-    return News(count, then.rows, max(0, then.rows - old), late)
+    known = _in_known_files(reading, then.files)
+    left = int((known & ~reading.copies).sum())
+    return News(count, then.rows, max(0, (then.rows or 0) - left), repeated=int((~known & ~new).sum()))
+
+
+def _moved(then: Mark, old: NDArray[Any]) -> tuple[int, int]:
+    """Return how many rows went, and how many came with times (n,) that are not new."""
+    if then.edges is None or then.counts is None:  # an older mark: only the difference is known
+        change = np.array([len(old) - (then.rows or 0)])
+    else:
+        edges = _as_times(then.edges)
+        change = np.bincount(np.searchsorted(edges, old), minlength=len(edges)) - np.array(then.counts)
+    return int(-change[change < 0].sum()), int(change[change > 0].sum())
+
+
+def _as_times(times: Sequence[float | str]) -> NDArray[Any]:
+    return np.array(times, "datetime64" if isinstance(times[0], str) else float)

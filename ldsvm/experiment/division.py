@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError, Split, splits
+from ldsvm.datasets.duplicates import keys_of
 from ldsvm.experiment.arrivals import Reading, Rows
 from ldsvm.experiment.config import Config
+from ldsvm.experiment.retraining import JUDGES
 
 
 def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str]]:
     """Return a split whose test rows are a share of the new ones and whose other rows train and validate, and remarks.
 
-    Where rows have groups, none has rows on both sides; else, where they have times, the latest ones judge and
-    validate, unless far too many are of the latest time, or only they have some of the labels; else both are drawn in
-    the proportions of the classes. Rows of labels that are too rare for all parts train.
+    Where rows have groups, none has rows on both sides, and groups without old rows judge if there are enough; else,
+    where rows have times, the latest ones judge and validate, unless far too many are of the latest time, or only they
+    have some of the labels; else both are drawn in the proportions of the classes. Rows of labels that are too rare for
+    all parts train. Files that are there twice are taken once, and no row judges whose inputs equal those of another
+    part or of an old row. Raises DataError where a part stays empty, or sizes are a count and a fraction.
     """
     rules = config.production
     assert rules is not None
+    _check_sizes(config)
     groups, said = reading.source.data.train.groups, []
     split = _divided(config, reading, new, by_time=reading.times is not None and groups is None)
     if split is None or (groups is None and reading.times is not None and _untrained(reading, split).any()):
@@ -30,24 +36,57 @@ def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str
         said.append(f"Rows were divided at random and not by dataset.time {config.dataset.time}: {why}.")
         split = _divided(config, reading, new, by_time=False)
     assert split is not None
-    _check(rules.holdout, new, split)
+    split, seen = _unseen(reading, split)
+    if seen:
+        said.append(
+            f"{seen:,} rows that would judge equal rows that train, validate or are old, so they were left out."
+        )
+    _check(rules.holdout, new, split, JUDGES if seen else 1)
     split, rare = _training_knows_all(reading, split)
     if rare:
         said.append(f"Labels too rare to judge, whose rows all train: {', '.join(rare)}.")
         _check(rules.holdout, new, split)
+    if groups is not None and (known := int(np.isin(groups[split.test], groups[_old(reading, new)]).sum())):
+        said.append(
+            f"{known:,} of the {len(split.test):,} rows that judge are of groups that the champion's data had, so it "
+            "may look better than it is."
+        )
     return split, said
 
 
-def _check(holdout: float, new: Rows, split: Split) -> None:
-    """Raise DataError for a part without a row."""
-    if min(len(split.train), len(split.validation), len(split.test)) == 0:
+def _old(reading: Reading, new: Rows) -> Rows:
+    return ~new & ~reading.copies
+
+
+def _check_sizes(config: Config) -> None:
+    how = config.split
+    if isinstance(how.train, int) != isinstance(how.validation, int):
+        raise DataError(
+            f"split.train={how.train!r}, split.validation={how.validation!r}: give two counts, or two fractions "
+            "between 0 and 1."
+        )
+
+
+def _check(holdout: float, new: Rows, split: Split, judges: int = 1) -> None:
+    """Raise DataError for a part without a row, or fewer to judge than are needed."""
+    if min(len(split.train), len(split.validation)) == 0 or len(split.test) < judges:
         sizes = (
             f"{len(split.train):,} rows to train, {len(split.validation):,} to validate, {len(split.test):,} to judge"
         )
+        equal = ", those that equal other rows aside" if judges > 1 else ""
         raise DataError(
             f"production.holdout is {holdout:g} of {new.sum():,} new rows, beside {(~new).sum():,} old ones, which "
-            f"makes {sizes}; allowed: a share, and as many rows, that leave some to each."
+            f"makes {sizes}{equal}; allowed: a share, and as many rows, that leave some to each"
+            f"{f', {judges} to judge' if judges > 1 else ''}."
         )
+
+
+def _unseen(reading: Reading, split: Split) -> tuple[Split, int]:
+    """Return the split without those test rows whose inputs equal a row's outside of it, and how many those were."""
+    keys, others = keys_of(reading.source.data.train.X), ~reading.copies
+    others[split.test] = False
+    seen = np.isin(keys[split.test], keys[others])
+    return replace(split, test=split.test[~seen]), int(seen.sum())
 
 
 def _training_knows_all(reading: Reading, split: Split) -> tuple[Split, list[str]]:
@@ -77,13 +116,17 @@ def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> S
     """Return a split, None where times cannot tell two parts of its rows."""
     rules, how = config.production, config.split
     assert rules is not None
-    places = np.flatnonzero(new)
-    which = _share(config, reading, places, rules.holdout, by_time)
+    groups = reading.source.data.train.groups
+    places, share = np.flatnonzero(new), rules.holdout
+    if groups is not None:
+        strange = places[~np.isin(groups[places], groups[_old(reading, new)])]
+        if len(strange) > (n := round(share * len(places))) and len(np.unique(groups[strange])) > 1:
+            places, share = strange, n / len(strange)
+    which = _share(config, reading, places, share, by_time)
     if which is None:
         return None
     test = places[which]
-    rest = np.setdiff1d(np.arange(len(new)), test)
-    groups = reading.source.data.train.groups
+    rest = np.setdiff1d(np.flatnonzero(~reading.copies), test)
     if groups is not None:  # of old rows too: what the challenger has seen of a group says something of the rest
         rest = rest[~np.isin(groups[rest], groups[test])]
     chosen = _share(config, reading, rest, how.validation / (how.train + how.validation), by_time)

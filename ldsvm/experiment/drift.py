@@ -101,8 +101,9 @@ class Drift:
         found = []
         if worst:
             names = ", ".join(f"{shift.name} ({shift.psi:.2f})" for shift in worst[:NAMED])
+            have = "has" if len(worst) == 1 else "have"
             more = "" if len(worst) <= NAMED else f" and {len(worst) - NAMED} others"
-            found.append(f"{len(worst)} of {len(self.inputs)} inputs have drifted (stability index): {names}{more}.")
+            found.append(f"{len(worst)} of {len(self.inputs)} inputs {have} drifted (stability index): {names}{more}.")
         for shift, what in ((self.labels, "The labels have"), (self.latent, "Distances in the latent space have")):
             if shift.drifted:
                 found.append(f"{what} drifted (stability index {shift.psi:.2f}).")

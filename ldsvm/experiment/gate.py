@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ldsvm.datasets.words import ordinal
 from ldsvm.experiment.judge import Score
 
 
@@ -81,7 +82,8 @@ class Verdict:
     def sentence(self) -> str:
         """The outcome in one sentence, with the reasons of a refusal."""
         if self.promote:
-            return f"Promoted: all {len(self.checks)} rules hold."
+            held = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
+            return f"Promoted: {held}." if self.checks else "No rules: promoted as the first."
         return "Refused: " + "; ".join(check.sentence for check in self.checks if not check.passed) + "."
 
 
@@ -94,13 +96,17 @@ def gate(
 ) -> Verdict:
     """Judge the challenger by the rules.
 
-    challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count.
+    challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count. With the
+    evidence "better" an error that is not below the champion's is refused whatever else is found.
     only_right: how many rows of the holdout only the challenger, and only the champion, gets right. look: which
     challenger of this champion it is, from 1.
     """
     checks = [_at_most(name, value, bound) for name, value, bound in _ceilings(rules, challenger)]
     if champion is not None:
-        checks += [*_gains(rules.error_percent, challenger, champion), _beyond_chance(rules, *only_right, look)]
+        checks += [*_gains(rules.error_percent, challenger, champion)]
+        if rules.evidence == "better":
+            checks.append(_below(challenger, champion))
+        checks.append(_beyond_chance(rules, *only_right, look))
     return Verdict(tuple(checks))
 
 
@@ -143,6 +149,13 @@ def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
     ]
 
 
+def _below(challenger: Score, champion: Score) -> Check:
+    new, old = 100 * challenger.error, 100 * champion.error
+    passed = challenger.error < champion.error
+    said = f"the error of {new:.4g} % is {'' if passed else 'not '}below the champion's {old:.4g} %"
+    return Check("error_percent better", passed, new, old, said)
+
+
 def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Check:
     """McNemar's exact test, one-sided: could as lopsided a count come from two equally good models?
 
@@ -154,8 +167,8 @@ def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Chec
     p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
     what = f"only the challenger is right on {ours} rows, only the champion on {theirs}"
     chance = f"equally good models would differ so in {100 * p:.3g} % of cases"
-    bound = f"{'at most' if better else 'more than'} {100 * allowed:.3g} %"
-    said = f"{what}: {chance}, {bound} is wanted at look {look} since the champion"
+    bound = f"{'at most' if better else 'more than'} {100 * allowed:.3g} % is wanted"
+    said = f"{what}: {chance}, {bound} of the {ordinal(look)} challenger of this champion"
     return Check(f"mcnemar {rules.evidence}", p <= allowed if better else p > allowed, p, allowed, said)
 
 

@@ -33,8 +33,8 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
     the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
     more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
-    case. acknowledge: that person has, and this run goes on; meant for the command line, since in a file it would turn
-    all alarms off. score: what the flow score does.
+    case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
+    line, since in a file it would turn all alarms off. score: what the flow score does.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from ldsvm.baselines import lookup
-from ldsvm.datasets import relabel
+from ldsvm.datasets import DataError, relabel
 from ldsvm.experiment import arrivals, identity, record, retraining
 from ldsvm.experiment.arrivals import Mark
 from ldsvm.experiment.config import Config
@@ -45,11 +45,15 @@ class Known:
 
 @dataclass(frozen=True)
 class Look:
-    """What was found before anything is trained. new: so many rows are newer than the champion's."""
+    """What was found before anything is trained.
+
+    new: so many rows are newer than the champion's. sha256: of the content that was looked at.
+    """
 
     decision: Decision
     new: int
     drift: Drift | None
+    sha256: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +106,13 @@ def rules(config: Config) -> ProductionConfig:
     return config.production
 
 
-def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None = None) -> Look:
+def look(
+    config: Config, champion: Known | None, last: Mapping[str, Any] | None = None, acknowledged: str | None = None
+) -> Look:
     """Look for new rows, compare them with the champion's training, and decide.
 
     last: the facts of a challenger that was refused or rolled back; the same rows and settings would give it again.
+    acknowledged: digest of the content that a person has found right, which does not alarm again.
     """
     reading = arrivals.read(config)
     mark = arrivals.mark(reading)
@@ -116,26 +123,36 @@ def look(config: Config, champion: Known | None, last: Mapping[str, Any] | None 
     if champion is None:
         n = len(reading.source.data.train)
         if again:
-            return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None)
-        return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None)
+            return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None, mark.sha256)
+        return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None, mark.sha256)
+    _check_labels(config, reading.source, champion)
     new = arrivals.fresh(config, reading, champion.mark)
     news, drift = arrivals.news(reading, champion.mark, new), None
     if again:
-        return Look(Decision("skip", (f"{news.new:,} new rows, {before}",)), news.new, None)
+        return Look(Decision("skip", (f"{news.new:,} new rows, {before}",)), news.new, None, mark.sha256)
     if news.new >= rules(config).least:
         rows, y = _rows(config, reading.source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
-    return Look(retraining.decide(rules(config), news, drift), news.new, drift)
+    known = rules(config)
+    if acknowledged == mark.sha256:
+        known = known.model_copy(update={"acknowledge": True})
+    return Look(retraining.decide(known, news, drift), news.new, drift, mark.sha256)
 
 
-def challenge(config: Config, champion: Known | None) -> Challenge:
-    """Read and prepare the challenger's data, let the champion answer the holdout, and search around it."""
+def challenge(config: Config, champion: Known | None, looked_at: str | None = None) -> Challenge:
+    """Read and prepare the challenger's data, let the champion answer the holdout, and search around it.
+
+    looked_at: digest of the content that `look` found good. Raises DataError when it is another one by now.
+    """
     reading = arrivals.read(config)
+    if looked_at not in (None, reading.source.data.sha256):
+        raise DataError(f"The data of {config.dataset.name} were changed after they were looked at; start again.")
     source, said = reading.source, list[str]()
     method = config.methods[name := rules(config).method]
     if champion is None:
         split = draw_split(config, source, config.seed)
     else:
+        _check_labels(config, source, champion)
         split, said = divide(config, reading, arrivals.fresh(config, reading, champion.mark))
         method = retraining.around(method, champion.params, rules(config))
     rows, _ = _rows(config, source, split.train)
@@ -144,7 +161,8 @@ def challenge(config: Config, champion: Known | None) -> Challenge:
     if champion is not None:
         rows, y = _rows(config, source, split.test)
         rows = retraining.answerable(champion.pipeline, retraining.ordered(champion.pipeline, rows))
-        score, right = _score(config, champion.pipeline, rows, y), champion.pipeline.predict(rows) == y
+        score = _score(config, champion.pipeline, rows, y)
+        right = _right(champion.pipeline, rows, y, score)
     config = config.model_copy(update={"methods": {name: method}})
     prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
     return Challenge(config, prepared, arrivals.mark(reading), inputs, score, right)
@@ -167,8 +185,7 @@ def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
     }
     bounds, old, only = rules(config).gate, made.champion, (0, 0)
     if made.right is not None:
-        X, y = prepared.arrays("test", config.problems[0].labels)
-        ours, theirs = model.predict(X) == y, made.right
+        ours, theirs = _right(model, *prepared.arrays("test", config.problems[0].labels), result.score), made.right
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     pipeline = prepared.whole(model)  # from here on the model wants the names of its columns
     return Duel(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
@@ -212,8 +229,23 @@ def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
     return judge(model, method, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
 
 
+def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool_]:
+    """Return which rows (n,) a model gets right, as many as the judge found."""
+    right: NDArray[np.bool_] = model.predict(X) == y
+    assert int((~right).sum()) == score.n_wrong, "the judge and McNemar's test must count the same rows"
+    return right
+
+
 def _rows(config: Config, source: Source, places: Any) -> tuple[Any, Any]:
     """Return inputs as they came, and labels (n,) as the experiment's first problem reads them."""
     rows = source.data.train.take(places)
-    y = relabel(rows.y, config.problems[0].labels)
-    return as_they_came(rows.X, rows.columns), y.astype(str) if y.dtype == object else y
+    return as_they_came(rows.X, rows.columns), _labels(config, rows.y)
+
+
+def _labels(config: Config, y: NDArray[Any]) -> NDArray[Any]:
+    y = relabel(y, config.problems[0].labels)
+    return y.astype(str) if y.dtype == object else y
+
+
+def _check_labels(config: Config, source: Source, champion: Known) -> None:
+    retraining.check_labels(champion.pipeline.classes_, _labels(config, source.data.train.y))

@@ -26,6 +26,8 @@ FACTS = "production.json"  # of the run that registered a version
 MODEL = "model.skops"
 AGAINST = "ldsvm.champion"  # tag of a version: the number of the champion that it challenged
 NONE = "0"  # in place of a version's number
+LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: how many have challenged it
+ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the content that a person has found right
 MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
 MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
@@ -66,7 +68,8 @@ class Registry:
         if found is None:
             names = sorted(model.name for model in self.client.search_registered_models())
             known = f"registered are {', '.join(names)}" if names else "no model is registered"
-            raise RegistryFailed(f"No version of {self.name} is {alias} ({known}); allowed: after a retraining.")
+            after = "a retraining" if alias == CHAMPION else "a second promotion"
+            raise RegistryFailed(f"No version of {self.name} is {alias} ({known}); allowed: after {after}.")
         return found
 
     def judged(self, champion: Version | None) -> list[Version]:
@@ -85,6 +88,26 @@ class Registry:
             return None
         return found[-1]
 
+    def look(self, champion: Version | None) -> int:
+        """Return which challenger of this champion is judged now, from 1. None gets the number of another one, also
+        when two are judged at once or versions were deleted.
+        """
+        with self._alone():
+            self._begin()
+            key = f"{LOOKS}.{_number(champion)}"
+            number = 1 + max(int(self._model().tags.get(key, 0)), len(self.judged(champion)))
+            self.client.set_registered_model_tag(self.name, key, str(number))
+        return number
+
+    def acknowledged(self) -> str | None:
+        """Return the digest of the content that a person has found right last."""
+        found: str | None = self._model().tags.get(ACKNOWLEDGED)
+        return found
+
+    def acknowledge(self, digest: str) -> None:
+        """Remember the digest of a content that a person has found right."""
+        self.client.set_registered_model_tag(self.name, ACKNOWLEDGED, digest)
+
     def version(self, number: int) -> Version:
         """Return one version by its number."""
         found = self.client.get_model_version(self.name, str(number))
@@ -94,8 +117,7 @@ class Registry:
         """Add a version, without an alias. source: what `Run.model` returned. against: the champion it challenged."""
         run.text(FACTS, json.dumps(facts))
         with self._alone():
-            if not self.client.search_registered_models(f"name = '{self.name}'"):
-                self.client.create_registered_model(self.name)
+            self._begin()
         made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
 
@@ -149,6 +171,10 @@ class Registry:
                 raise RegistryFailed(
                     f"{version} cannot be loaded ({error}); allowed: python -m flows rollback, or a new start."
                 ) from error
+
+    def _begin(self) -> None:
+        if not self.client.search_registered_models(f"name = '{self.name}'"):
+            self.client.create_registered_model(self.name)
 
     def _crown(self, version: Version, instead_of: Version | None) -> None:
         self.client.set_registered_model_tag(self.name, MOVE, f"{_number(version)} {_number(instead_of)}")

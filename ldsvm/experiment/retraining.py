@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import shown, told
 from ldsvm.experiment.arrivals import News
 from ldsvm.experiment.config import Config, MethodConfig
 from ldsvm.experiment.drift import Drift, Inputs, Profile, compare, counted
@@ -38,45 +38,59 @@ class Decision:
 
 def decide(rules: ProductionConfig, found: News, drift: Drift | None) -> Decision:
     """Say what has come and gone, and how new rows drifted, call for. drift: None where they are too few."""
-    said = [f"{found.new:,} new rows."]
-    if found.lost:
-        said.append(f"{found.lost:,} of the champion's {found.before:,} rows are no longer there.")
-    if found.late:
-        said.append(
-            f"{found.late:,} rows came late: they are no newer than the champion's, so they do not count as new."
-        )
-    alarms = _alarms(rules, found, drift)
-    if alarms and not rules.acknowledge:
+    every = [*_counted(rules, found), *_drifted(rules, drift)]
+    said, alarm = [sentence for sentence, _ in every], any(reason for _, reason in every)
+    if alarm and not rules.acknowledge:
         go_on = "Look at the data; when they are right, go on with production.acknowledge=true."
-        return Decision("alarm", (*said, *(drift.sentences if drift else ()), *alarms, go_on))
+        return Decision("alarm", (*said, go_on))
+    if alarm:
+        said.append("It was acknowledged.")
     if drift is None:
         few = f"{found.new:,} new rows, production.least is {rules.least:,}."
         return Decision("skip", (few, *said[1:]))
     if (judges := round(rules.holdout * found.new)) < JUDGES:
         few = f"production.holdout of {rules.holdout:g} leaves {judges:,} of them to judge, {JUDGES} are needed."
-        return Decision("skip", (*said, few))
-    known = ["It was acknowledged."] if alarms else []
-    return Decision("retrain", (*said, *drift.sentences, *alarms, *known))
+        return Decision("skip", (said[0], few, *said[1:]))
+    return Decision("retrain", tuple(said))
 
 
-def _alarms(rules: ProductionConfig, found: News, drift: Drift | None) -> list[str]:
-    """Return why a person should look."""
-    why = []
-    if found.late >= rules.least and found.late > found.new:
-        why.append(
+Sentences = list[tuple[str, bool]]  # and which are a reason that a person should look
+
+
+def _counted(rules: ProductionConfig, found: News) -> Sentences:
+    """Return what came and went."""
+    said = [(f"{found.new:,} new rows.", False)]
+    if found.repeated:
+        said.append((f"{found.repeated:,} rows of new files equal rows of others, so they do not count as new.", False))
+    if found.lost:
+        said.append((f"{found.lost:,} of the champion's {found.before:,} rows are no longer there.", False))
+    if found.before and found.lost > rules.lost_share * found.before:
+        said.append((f"That is more than {rules.lost_share:g} of its rows, production.lost_share.", True))
+    if found.late:
+        late = "rows came late: they are no newer than the champion's, so they do not count as new."
+        said.append((f"{found.late:,} {late}", False))
+    if found.beyond is not None:
+        said.append((f"The champion's latest time, {found.beyond}, is later than all that are there.", False))
+    if found.beyond is not None or (found.late >= rules.least and found.late > found.new):
+        wrong = (
             "After a wrong time in the champion's training all later rows look late; then go back to the version "
             "before it, or name another production.model."
         )
+        said.append((wrong, True))
+    return said
+
+
+def _drifted(rules: ProductionConfig, drift: Drift | None) -> Sentences:
+    """Return how new rows differ."""
     if drift is None:
-        return why
-    if found.before and found.lost > rules.lost_share * found.before:
-        why.append(f"That is more than {rules.lost_share:g} of its rows, production.lost_share.")
+        return []
+    said = [(sentence, False) for sentence in drift.sentences]
     if drift.share > rules.drift.alarm_share:
         limit = f"more than {100 * rules.drift.alarm_share:g} %, production.drift.alarm_share"
-        why.append(f"That is {100 * drift.share:.0f} % of the inputs, {limit}.")
+        said.append((f"Of the inputs {100 * drift.share:.0f} % have drifted, {limit}.", True))
     if drift.unknown and rules.drift.unknown_labels == "alarm":
-        why.append("The key production.drift.unknown_labels is alarm.")
-    return why
+        said.append(("For new labels production.drift.unknown_labels is alarm.", True))
+    return said
 
 
 def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
@@ -144,6 +158,16 @@ def ordered(pipeline: Any, rows: Any) -> Any:
             "production.model."
         )
     return rows
+
+
+def check_labels(known: NDArray[Any], y: NDArray[Any]) -> None:
+    """Raise DataError unless labels (N,) are of the kind that a model answers: 1 and "1" never count as equal."""
+    was, now = ("text" if labels.dtype.kind in "OU" else "numbers" for labels in (known, y))
+    if was != now:
+        raise DataError(
+            f"Labels are {now}, such as {shown(y[0])}, and {was}, such as {shown(known[0])}, in the champion's "
+            "training; allowed: labels as they were then, or another production.model."
+        )
 
 
 def answerable(pipeline: Any, rows: Any) -> Any:

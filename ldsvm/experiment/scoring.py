@@ -2,7 +2,8 @@
 
 Each chunk is a Parquet file beside the output, whole or absent, until all are put together under the output's name. So
 memory does not grow with the rows, a run that was stopped goes on at the chunk it was at, and the output is whole or
-not there at all. Chunks of another input, model or setting are thrown away.
+not there at all. Chunks of another input, model or setting lie in another folder and are removed once the output is
+there; one run at a time writes an output.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,14 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
-from ldsvm.datasets.atomic import replacing
+from ldsvm.datasets.atomic import alone, replacing
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.streams import Stream
 from ldsvm.datasets.words import shown
 from ldsvm.experiment.scoring_rows import Part, Scoring, divided, inputs, opened
 
-MANIFEST = "manifest.json"
 OnRows = Callable[[int], None]
 
 
@@ -35,26 +36,39 @@ def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> i
 
     on_rows: called with the number of rows done. Raises DataError, in one sentence, for inputs that are not what the
     model was trained on: columns that are absent, are no numbers, or have missing values; for kept columns of which the
-    files make no single one; and for an output that cannot be written or is where the input is looked for.
+    files make no single one; and for an output that cannot be written, is written by another run at this moment, or is
+    where the input is looked for.
     """
     streams = opened(job)
     kept = _kept(streams, job)
-    parts = _begin(job, [one.file for one in streams])
+    with _alone(job) as folder:
+        chunks = folder / _digest(job, [one.file for one in streams])
+        try:
+            done = _answered(streams, job, pipeline, kept, chunks, on_rows)
+        except DataError:  # another run of the same job would end the same way
+            shutil.rmtree(chunks, ignore_errors=True)
+            if not any(path.is_dir() for path in folder.iterdir()):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)  # with chunks of other jobs, which the output is newer than
+    return done
+
+
+def _answered(
+    streams: Sequence[Stream], job: Scoring, pipeline: Any, kept: dict[str, Any], folder: Path, on_rows: OnRows
+) -> int:
+    """Write the chunks that are not in the folder yet, then the output; return the number of rows."""
     done, chunks = 0, []
-    try:
-        for number, chunk in enumerate(divided(streams, job)):
-            chunks.append(parts / f"{number:06d}.parquet")
-            if not chunks[-1].exists():
-                _write(_scored(chunk, job, pipeline, kept), chunks[-1])
-            done += sum(len(part.batch) for part in chunk)
-            on_rows(done)
-        if not chunks:
-            raise DataError(f"{job.input}: holds no rows; at least one is needed.")
-        _gather(chunks, job.output)
-    except DataError:  # another run of the same job would end the same way
-        shutil.rmtree(parts, ignore_errors=True)
-        raise
-    shutil.rmtree(parts)
+    for number, chunk in enumerate(divided(streams, job)):
+        chunks.append(folder / f"{number:06d}.parquet")
+        rows = sum(len(part.batch) for part in chunk)
+        if not _there(chunks[-1], rows):
+            _write(_scored(chunk, job, pipeline, kept), chunks[-1])
+        done += rows
+        on_rows(done)
+    if not chunks:
+        raise DataError(f"{job.input}: holds no rows; at least one is needed.")
+    _gather(chunks, job.output)
     return done
 
 
@@ -81,20 +95,34 @@ def _kept(streams: Sequence[Stream], job: Scoring) -> dict[str, Any]:
     return found
 
 
-def _begin(job: Scoring, files: Sequence[Path]) -> Path:
-    """Return the folder of the chunks, empty unless it holds those of just this job."""
+@contextmanager
+def _alone(job: Scoring) -> Iterator[Path]:
+    """Yield the folder of a job's chunks, which one run at a time uses."""
+    folder = job.output.with_name(f".{job.output.name}.parts")
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(folder, wait=False))
+        except BlockingIOError as error:
+            raise DataError(
+                f"{job.output}: another run is writing it; allowed: after that has ended, or another output."
+            ) from error
+        except OSError as error:
+            raise DataError(f"{job.output}: cannot be written there ({error.strerror}).") from error
+        yield folder
+
+
+def _digest(job: Scoring, files: Sequence[Path]) -> str:
+    """Return what names the chunks of just this job."""
     facts = {**asdict(job), "output": str(job.output), "files": [_identity(file) for file in files]}
-    text = json.dumps(facts, sort_keys=True)
-    parts = job.output.with_name(f".{job.output.name}.parts")
-    manifest = parts / MANIFEST
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _there(chunk: Path, rows: int) -> bool:
+    """Return whether a chunk can be read and has so many rows."""
     try:
-        if not manifest.is_file() or manifest.read_text("utf-8") != text:
-            shutil.rmtree(parts, ignore_errors=True)
-            with replacing(manifest) as new:
-                new.write_text(text, "utf-8")
-    except OSError as error:
-        raise DataError(f"{job.output}: cannot be written there ({error.strerror}).") from error
-    return parts
+        return bool(optional("pyarrow.parquet").read_table(chunk).num_rows == rows)
+    except (OSError, optional("pyarrow").ArrowException):
+        return False
 
 
 def _identity(file: Path) -> list[Any]:
@@ -151,8 +179,8 @@ def _write(table: Any, file: Path) -> None:
 def _gather(chunks: Sequence[Path], output: Path) -> None:
     """Put the chunks together, one in memory at a time."""
     parquet = optional("pyarrow.parquet")
-    schema = parquet.read_schema(chunks[0])
     try:
+        schema = parquet.read_schema(chunks[0])
         with replacing(output) as new, _writer(str(new), schema, output.suffix) as writer:
             for chunk in chunks:
                 writer.write_table(parquet.read_table(chunk).cast(schema))

@@ -27,9 +27,10 @@ class Scoring:
     """What is scored. input: a table, a folder or a glob of tables. output: a file that ends in .parquet or .csv.
 
     columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
-    that the output has too, such as a number of the row; from files of text they come out as they are written. rows: of
-    a chunk. model: its name and version; missing: whether inputs may lack values; source: where the model's files are,
-    so that no chunk of a model of the same name elsewhere is taken for its own. format: as in `FileSpec`.
+    that the output has too, such as a number of the row; from files of text they come out as they are written, quoted
+    in a CSV output. rows: of a chunk. model: its name and version; missing: whether inputs may lack values; source:
+    where the model's files are, so that no chunk of a model of the same name elsewhere is taken for its own. format: as
+    in `FileSpec`.
     """
 
     input: str

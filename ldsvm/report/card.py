@@ -13,13 +13,21 @@ from ldsvm.experiment.promotion import Duel, Look
 from ldsvm.report import tables
 
 MOST_CLASSES = 30  # whose confusions are shown
+PLAIN = {
+    "error_percent better": "fewer errors",
+    "mcnemar better": "better beyond chance (McNemar's test)",
+    "mcnemar not_worse": "not worse beyond chance (McNemar's test)",
+}
 
 
-def card(config: Config, prepared: Prepared, look: Look, duel: Duel) -> str:
-    """Return the description of a trained model: data, error, classes, cost, drift, limits."""
+def card(config: Config, prepared: Prepared, look: Look, duel: Duel, name: str, champion: str | None) -> str:
+    """Return the description of a trained model: data, error, classes, cost, drift, limits.
+
+    name: of the model and its version. champion: that of the one it was compared with, None for the first.
+    """
     score, result = duel.score, duel.result
     parts = [
-        f"# {config.title}",
+        f"# {config.title}: {name}{f', compared with {champion}' if champion else ''}",
         verdict(duel.verdict),
         "## Error on rows that were never trained on",
         tables.markdown(*_errors(score, duel.champion)),
@@ -30,8 +38,7 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel) -> str:
         tables.markdown(*_costs(score, result.train_s)),
         "## Data",
         *_items([*_data(config, prepared), *prepared.features, *prepared.notes]),
-        "## Drift since the champion's training",
-        *_items(look.decision.reasons),
+        *(["## Drift since the champion's training", *_items(look.decision.reasons)] if champion else []),
         "## Parameters",
         tables.markdown(["parameter", "value"], [[key, tables.value(value)] for key, value in result.params.items()]),
         "## Limits",
@@ -42,7 +49,7 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel) -> str:
 
 def verdict(found: Verdict) -> str:
     """Return the verdict with every rule and its numbers."""
-    rows = [["holds" if check.passed else "fails", check.name, check.sentence] for check in found.checks]
+    rows = [["holds" if c.passed else "fails", PLAIN.get(c.name, c.name), c.sentence] for c in found.checks]
     return f"**{found.sentence}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
 
 

@@ -371,8 +371,8 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
         (lambda: ordered([1.0, np.nan, 2.0], train=1, validation=1), "times is missing in row 1"),
         (lambda: ordered(np.array(["2024", "NaT"], "M8[s]"), train=1, validation=1), "times is missing in row 1"),
         (lambda: ordered(["2024-01-01", "soon", "2024-13-01"], train=1, validation=1), "rows 1, 2 .*such as 'soon'"),
-        (lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1), "row 1 hold no time"),
-        (lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1), "row 0 hold no time"),
+        (lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1), "row 1 holds no time"),
+        (lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1), "row 0 holds no time"),
         (lambda: ordered([True, False], train=1, validation=1), "rows 0, 1 hold no time"),
         (lambda: ordered([1, 2, 2, 2], train=2, validation=2), "validation would be empty"),
         (lambda: ordered([1, 2, 3, 3], train=2, validation=1, test=1), "test would be empty"),
@@ -400,7 +400,7 @@ def test_rows_and_names_of_the_source_are_told() -> None:
 
 
 def test_a_text_that_is_no_time_is_cut() -> None:
-    with pytest.raises(DataError, match=r"row 0 hold no time, such as 'a post .*…'") as caught:
+    with pytest.raises(DataError, match=r"row 0 holds no time, such as 'a post .*…'") as caught:
         ordered(["a post " + "of somebody " * 100 + "secret"], train=1, validation=0)
     assert len(str(caught.value)) < 250
 

@@ -35,9 +35,19 @@ def test_the_probability_is_a_sum_of_binomials() -> None:
 
 def test_a_gain_beyond_chance_promotes_and_says_so() -> None:
     verdict = judged({})
-    assert verdict.promote and verdict.sentence == "Promoted: all 1 rules hold."
-    assert [check.name for check in verdict.checks] == ["mcnemar better"]
-    assert verdict.checks[0].value == pytest.approx(mcnemar(40, 10))
+    assert verdict.promote and verdict.sentence == "Promoted: all 2 rules hold."
+    assert [check.name for check in verdict.checks] == ["error_percent better", "mcnemar better"]
+    assert verdict.checks[1].value == pytest.approx(mcnemar(40, 10))
+    assert judged({"evidence": "not_worse"}).sentence == "Promoted: the one rule holds."
+    assert judged({}, old=None).sentence == "No rules: promoted as the first."
+
+
+@pytest.mark.parametrize(("wrong", "promoted"), [(79, True), (80, False), (680, False)])
+def test_an_error_that_is_not_below_the_champions_never_promotes(wrong: int, promoted: bool) -> None:
+    verdict = judged({}, wrong=wrong, only=(900, 0))  # counts that cannot be true
+    assert verdict.promote is promoted
+    if not promoted:
+        assert verdict.sentence == f"Refused: the error of {wrong / 10:g} % is not below the champion's 8 %."
 
 
 def test_a_gain_within_chance_does_not_promote() -> None:
@@ -80,7 +90,7 @@ def test_the_levels_of_all_looks_add_up_to_what_is_allowed_and_the_sentence_says
     assert sum(level(0.95, look) for look in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
     later = judged({}, only=(40, 24), look=3)
     assert judged({}, only=(40, 24), look=1).promote is False and not later.promote
-    assert later.sentence.endswith("at most 0.417 % is wanted at look 3 since the champion.")
+    assert later.sentence.endswith("at most 0.417 % is wanted of the third challenger of this champion.")
     assert judged({}, only=(40, 22)).promote and not judged({}, only=(40, 22), look=3).promote
     assert judged({"evidence": "not_worse"}, only=(22, 38), look=9).checks[0].bound == pytest.approx(0.05)
 

@@ -84,10 +84,25 @@ def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version
     registry.promote(two, one)
     three = again(registry, one, two)
     assert registry.refused(two) == three and registry.judged(two) == [three]
+    assert registry.look(two) == 2  # one was judged before looks were counted
+    registry.client.delete_model_version("m", str(three.number))
+    with ThreadPoolExecutor() as pool:
+        assert sorted(pool.map(registry.look, [two, two])) == [3, 4]
+    assert registry.look(None) == 2
     registry.rollback()
     assert registry.refused(one) == two  # the same rows would only promote it again
     four = again(registry, one, one)
     assert registry.judged(one) == [two, four] and registry.refused(one) == four
+
+
+def test_looks_are_counted_before_there_is_a_version_and_what_is_acknowledged_is_kept(tmp_path: Path) -> None:
+    registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
+    assert registry.acknowledged() is None
+    assert [registry.look(None), registry.look(None)] == [1, 2]
+    registry.acknowledge("a digest")
+    assert registry.acknowledged() == "a digest" and registry.get() is None
+    with pytest.raises(RegistryFailed, match=r"^No version of m is previous .*; allowed: after a second promotion\.$"):
+        registry.needed(PREVIOUS)
 
 
 class Killed(Exception):

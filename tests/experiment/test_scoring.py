@@ -137,6 +137,49 @@ def test_chunks_of_another_job_are_thrown_away(tmp_path: Path, monkeypatch: pyte
     assert sum(counted) == 250
 
 
+def test_an_output_is_written_by_one_run_and_no_chunk_of_a_stopped_one_gets_in(tmp_path: Path) -> None:
+    asked = job(tmp_path)
+    other = replace(asked, model="m version 2")
+
+    def disturbed(rows: int) -> None:
+        if rows == 80:
+            said = r"out\.parquet: another run is writing it; allowed: after that has ended, or another output\.$"
+            with pytest.raises(DataError, match=said):
+                score(other, fitted())
+        if rows == 120:
+            raise KeyboardInterrupt
+
+    for again in (asked, other):
+        with pytest.raises(KeyboardInterrupt):
+            score(again, fitted(), disturbed)
+    seen: list[int] = []
+    assert score(asked, fitted(), seen.append) == 250 and not list(tmp_path.glob(".*"))
+    assert set(pd.read_parquet(asked.output)["model"]) == {"m version 1"}
+
+
+@pytest.mark.parametrize("damage", ["start", "middle", "rows"])
+def test_a_damaged_chunk_is_made_again(tmp_path: Path, damage: str) -> None:
+    asked = job(tmp_path)
+
+    def stop(rows: int) -> None:
+        if rows == 80:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score(asked, fitted(), stop)
+    first, second = sorted(tmp_path.glob(".out.parquet.parts/*/*.parquet"))
+    data = first.read_bytes()
+    half = len(data) // 2
+    if damage == "rows":
+        parquet.write_table(parquet.read_table(second).slice(0, 3), first)
+    else:
+        first.write_bytes(b"PAR1xx" if damage == "start" else data[:4] + bytes(half) + data[4 + half :])
+    assert score(asked, fitted()) == 250
+    out = pd.read_parquet(asked.output)
+    assert out["id"].tolist() == list(range(250))
+    assert out["class"].tolist() == fitted().predict(table()[list(NAMES)]).tolist()
+
+
 @pytest.mark.parametrize(
     ("frame", "changes", "message"),
     [

@@ -98,12 +98,15 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
     rest = ["production.acknowledge=true", "production.gate.error_percent.threshold=50"]
     code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
-    assert (code, said) == (0, "digits version 3: Promoted: all 5 rules hold.")
+    assert (code, said) == (0, "digits version 3: Promoted: all 6 rules hold.")
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
     first, refused, second = cards(tmp_path)
-    for part in ("## Classes", "| basis functions | 40 |", "## Drift", "## Limits", "95 % interval", "SHA-256"):
+    title = "# UCI digits, kept fresh: digits version "
+    for part in (title, "## Classes", "| basis functions | 40 |", "## Limits", "95 % interval", "SHA-256"):
         assert all(part in text for text in (first, refused, second))
-    assert "| the champion | " in second and "| the champion | " not in first
+    compared = f"{title}3, compared with digits version 1"
+    for part in (compared, "| the champion | ", "## Drift", "is wanted of the second challenger of this champion"):
+        assert part in second and part not in first
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
