@@ -220,12 +220,12 @@ def distorted(result: Result, quick: bool) -> None:
     found = []
     for angle in ANGLES[:1] if quick else ANGLES:
         progress(f"shards: {count:,} images, shifted by a pixel and turned by up to {angle} degrees")
-        clock = time.perf_counter()
+        begun = time.perf_counter()
         model, reduce = _learn(count, angle, size, steps, out)
         best = model.history_[model.best_iter_]
         result.rows.append({
             "what": f"distorted: up to {angle} degrees", "validation %": 100 * best["valid_error"],
-            "iterations": model.best_iter_, "seconds": time.perf_counter() - clock,
+            "iterations": model.best_iter_, "seconds": time.perf_counter() - begun,
         })  # fmt: skip
         found.append((best["valid_error"], angle, model, reduce))
     _, angle, model, reduce = min(found, key=lambda one: one[:2])

@@ -26,7 +26,7 @@ from ldsvm.typing import Array
 
 MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
 WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
-WAY = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03)  # shares of a way that are tried
+WAY = tuple(0.5**i for i in range(11))  # shares of a way that are tried
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 
 
