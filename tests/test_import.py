@@ -54,6 +54,7 @@ def test_public_names() -> None:
 
     assert set(ldsvm.__all__) == {
         "LDSVMClassifier",
+        "RowBlocks",
         "__version__",
         "fit_path",
         "load",

@@ -101,12 +101,12 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.pid is not None:  # else something came between before it had started
+        if self._thread is not None:
+            self._thread.shutdown()  # what came between may have come while the process was being started
+        if process.pid is not None:
             process.kill()
             process.join()
         self._pipe.close()
-        if self._thread is not None:
-            self._thread.shutdown()
 
     def _ask(self, work: Any, limit_s: float, tell: Tell) -> tuple[str, Any]:
         """Send work and pass on what is told on the way until its answer is there."""
