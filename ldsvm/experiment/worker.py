@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from ldsvm.experiment.memory_limit import MemoryLimit, OverLimit, held, noted
@@ -143,6 +144,7 @@ class Worker:
 def _start(process: Any) -> None:
     """Start a process that does not hear of Ctrl-C, which is for the parent: not while Python starts in it, either."""
     if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # which otherwise starts on the way and unblocks the signal afterwards
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of this thread alone, which the child inherits
     process.start()
 

@@ -186,7 +186,7 @@ def test_more_workers_than_there_is_room_for_are_refused(train: Data, monkeypatc
     from ldsvm.shards import actors
 
     monkeypatch.setattr(actors, "SECONDS", 5.0)
-    with pytest.raises(ClusterFailed, match="no room for [1-3] of 3 workers with 2 threads each"):
+    with pytest.raises(ClusterFailed, match=r"no room for [1-3] of 3 workers with 2 threads each"):
         model().fit(cut(train, 200, 400), executor=OnRay(3, threads=2))
 
 
