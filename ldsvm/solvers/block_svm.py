@@ -27,6 +27,8 @@ from ldsvm.typing import Array
 MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
 WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
 WAY = tuple(0.5**i for i in range(11))  # shares of a way that are tried
+# Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
+LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 
 
@@ -57,13 +59,15 @@ class Sums:
 class Take:
     """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
-    more: those that are worked on already, too, and those that v has on the other side than they were taken for.
+    more: those that are worked on already, too, and those that v has on the other side than they were taken for. tries:
+    how often the width has been made smaller.
     """
 
     stride: int = 1
     v: Array | None = None
     width: float = 0.0
     more: bool = False
+    tries: int = 0
 
 
 class Part:
@@ -168,33 +172,42 @@ def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, A
     every = dict.fromkeys(near, Take(stride=max(1, N // SAMPLE) if N > MANY else 1))
     found = _solved(places.take(every), places.go, L, near)
     if N <= MANY:
-        return found
+        return {k: v for k, (v, _) in found.items()}
     answers: dict[int, Array] = {}
-    wanted = {k: Take(v=v, width=WIDTH) for k, v in found.items()}
+    wanted = {k: Take(v=v, width=WIDTH) for k, (v, _) in found.items()}
     while wanted:
         facts = places.take(wanted)
         thin = {k for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
         begin: dict[int, Any] = {k: one.v for k, one in wanted.items() if k not in thin}
-        end = _solved({k: facts[k] for k in begin}, places.go, L, begin)
+        solved = _solved({k: facts[k] for k in begin}, places.go, L, begin)
+        end = {k: v for k, (v, _) in solved.items()}
         seen = places.look({k: (begin[k], end[k]) for k in end})
-        wanted = {k: replace(wanted[k], width=2.0 * wanted[k].width) for k in thin}
+        before, wanted = wanted, {k: replace(wanted[k], width=2.0 * wanted[k].width) for k in thin}
         for k, (lost, wrong) in seen.items():
-            if wrong[0] == 0:  # every row is on its side: the optimum of all
+            loose = solved[k][1] > LOOSE and before[k].tries < TRIES
+            if wrong[0] == 0 and not loose:  # every row is on its side: the optimum of all
                 answers[k] = end[k]
                 continue
             points = [begin[k] + t * (end[k] - begin[k]) for t in WAY]
             values = [0.5 * np.sum(v[:L] ** 2) + hinge for v, hinge in zip(points, lost, strict=True)]
-            place = min(int(np.argmin(values)), int(np.flatnonzero(wrong)[-1]))  # where some rows are set free
-            wanted[k] = Take(v=points[place], width=WIDTH / 4, more=True)
+            best = int(np.argmin(values))
+            if loose:  # too many rows close to the margin: those that are closer still
+                wanted[k] = Take(v=points[best], width=before[k].width / CLOSER, tries=before[k].tries + 1)
+                continue
+            place = min(best, int(np.flatnonzero(wrong)[-1]))  # where some rows are set free
+            wanted[k] = Take(v=points[place], width=before[k].width / 4, more=True, tries=before[k].tries)
     return answers
 
 
 def _solved(
     facts: dict[int, Array], go: Callable[[dict[int, Pass]], dict[int, Sums]], L: int, near: dict[int, Any]
-) -> dict[int, Array]:
-    """Solve problems on the rows that were taken: every pass over them is one call for all that still go on."""
+) -> dict[int, tuple[Array, float]]:
+    """Solve problems on the rows that were taken: every pass over them is one call for all that still go on.
+
+    Returns what `newton` does.
+    """
     solving = {k: newton(some, L, near[k]) for k, some in facts.items()}
-    answers: dict[int, Array] = {}
+    answers: dict[int, tuple[Array, float]] = {}
     found: dict[int, Any] = dict.fromkeys(facts)
     while found:
         wanted = {}
@@ -207,8 +220,8 @@ def _solved(
     return answers
 
 
-def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
-    """Solve one problem, from the `Part.take` of all its rows; returns the machine (P,), weights and bias.
+def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, tuple[Array, float]]:
+    """Solve one problem, from the `Part.take` of all its rows; returns the machine (P,), weights and bias, and the gap.
 
     near (P,): the answer of a nearby problem, or zeros. Parts then hold the multipliers that its bound is from. Where
     all rows are of one sign, the weights are 0 and that sign is the bias, without a pass.
@@ -219,7 +232,7 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
     if plus in (0, N) and not more:
         v = np.zeros(P)
         v[L] = 0.0 if N == 0 else 1.0 if plus else -1.0
-        return v
+        return v, 0.0
     if more:
         found = yield Pass(kernels.HINGE, near[None], 1)
         v, share = near.copy(), kernels.NEAR
@@ -289,7 +302,7 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, Array]:
         v = v + step * direction
     if keep:
         yield Pass(kernels.KEEP, v[None])
-    return answer
+    return answer, float((best - proved) / best) if best > 0.0 else 0.0
 
 
 def _begin(

@@ -80,6 +80,22 @@ def test_many_rows_are_solved_on_few_of_them_and_exactly(
     assert duality_gap(Z, *again[:2], np.stack([y, -y], axis=1), np.stack([c, c], axis=1), again[2]).max() < 1e-9
 
 
+def test_many_rows_that_lie_on_the_margin_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    # as a Z-step leaves them: it moves rows to the margin of the machine before
+    Z, y = problem(6_000, 3, seed=4)
+    w = np.array([0.6, -0.8, 1.1])
+    on = np.arange(6_000) % 5 != 0
+    Z[on] += ((y[on] - Z[on] @ w) / (w @ w))[:, None] * w
+    c = np.full(6_000, 0.05)
+    V, b, _ = linear_svm.solve(Z, y[:, None], c[:, None])
+    for name, value in {"MANY": 100, "SAMPLE": 200, "FEWEST": 20, "LOOSE": 0.0, "TRIES": 3}.items():  # always closer
+        monkeypatch.setattr(block_svm, name, value)
+    v, alpha, _ = solved(Z, y, c, None, np.split(np.arange(6_000), [2_500]))
+    assert duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], alpha[:, None]) < 1e-9
+    old, new = (objective(Z, *one, y[:, None], c[:, None])[0] for one in ((V, b), (v[None, :3], v[3:4])))
+    np.testing.assert_allclose(new, old, rtol=1e-9)
+
+
 def test_rows_of_a_sample_that_misleads_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     Z, y = problem(3_000, 2, seed=3)
     strange = np.arange(3_000) % 30 != 0  # what the sample does not see has other labels
