@@ -107,7 +107,8 @@ class Inputs:
     def nearest(self, centers: Array, stride: int) -> tuple[Array, Array]:
         """One Lloyd step over every row whose number is a multiple of stride: sums (M, D) and counts (M,) by centre.
 
-        In float64, so that which centre is nearest does not depend on how the rows lie in blocks.
+        In float64, so that which centre is nearest does not depend on how the rows lie in blocks; sums are of the inputs
+        as they are, so those of float32 numbers or bytes are exact in any order.
         """
         M, D = centers.shape
         shift = centers.mean(axis=0)
@@ -118,13 +119,13 @@ class Inputs:
             first = -(self.offset + rows.start) % stride
             some = X[first::stride]
             for part in row_blocks(len(some), max(M, D)):
-                x = some[part].astype(np.float64) - shift
-                place = np.argmin(half - x @ c.T, axis=1)
+                x = some[part].astype(np.float64)
+                place = np.argmin(half - (x - shift) @ c.T, axis=1)
                 order = np.argsort(place, kind="stable")
                 here, starts = np.unique(place[order], return_index=True)
                 sums[here] += np.add.reduceat(x[order], starts, axis=0)
                 counts += np.bincount(place, minlength=M)
-        return sums + counts[:, None] * shift, counts
+        return sums, counts
 
     def _read(self, source: RowBlocks | None, i: int) -> tuple[Any, Any]:
         assert source is not None
