@@ -107,8 +107,8 @@ class Inputs:
     def nearest(self, centers: Array, stride: int) -> tuple[Array, Array]:
         """One Lloyd step over every row whose number is a multiple of stride: sums (M, D) and counts (M,) by centre.
 
-        In float64, so that which centre is nearest does not depend on how the rows lie in blocks. Sums are of the inputs
-        as they are: those of float32 numbers or bytes are exact, in any order.
+        In float64, so that which centre is nearest does not depend on how the rows lie in blocks. Sums are of inputs
+        as they are: of float32 numbers or bytes they are exact, in any order.
         """
         M, D = centers.shape
         shift = centers.mean(axis=0)
