@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.state import Info, State
+from ldsvm.solvers.svm_problem import hinges
 from ldsvm.typing import Array
 
 Solver = Callable[..., tuple[Array, Array]]
@@ -39,6 +41,33 @@ def solver_by_name(name: str) -> Solver:
     return partial(solve_any, solver=back_end)
 
 
+@dataclass(frozen=True)
+class Following:
+    """The exact Z-step of any rows for machines V (K, L), b (K,): see `ldsvm.maps.base.Follower`."""
+
+    problem: Problem
+    V: Array
+    b: Array
+    mu: float
+
+    def __call__(self, rows: Any, F: Array) -> Array:
+        from ldsvm.solvers.box_qp import solve
+
+        problem = self.problem
+        upper = penalties(problem.C[rows], self.mu, problem.weight[rows])
+        return solve(F, self.V, self.b, problem.Y[rows], upper, n_threads=problem.n_threads)[0]
+
+    def hinges(self, Z: Array) -> float:
+        problem = self.problem
+        return float(hinges(Z, self.V, self.b, problem.Y, problem.C).sum())
+
+
+def penalties(C: Array, mu: float, weight: Array) -> Array:
+    """Return c_nk = 2 C_nk / mu (n, K): a row's weight is in its hinge and in its distance, so it cancels."""
+    upper: Array = 2.0 * C / (mu * weight[:, None])
+    return upper
+
+
 def z_step(problem: Problem, state: State, solver: str = "batched") -> tuple[State, Info]:
     """Minimise the penalised objective over Z.
 
@@ -46,8 +75,7 @@ def z_step(problem: Problem, state: State, solver: str = "batched") -> tuple[Sta
     """
     from ldsvm.solvers.box_qp import residual
 
-    # c_k = 2 C_nk / mu: a row's own weight multiplies both its hinge and its distance, so it cancels here
-    upper = 2.0 * problem.C / (state.mu * problem.weight[:, None])
+    upper = penalties(problem.C, state.mu, problem.weight)
     Z, alpha = solver_by_name(solver)(
         state.F, state.V, state.b, problem.Y, upper, state.alpha, n_threads=problem.n_threads
     )

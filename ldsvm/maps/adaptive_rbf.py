@@ -8,19 +8,25 @@ is lowered by stochastic gradient steps on centres, widths and weights over smal
 solved for exactly, on all rows, and the centres are kept only if J has fallen. So a whole F-step never raises the
 penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
 every step of the centres.
+
+After the first F-step the coordinates follow: z_n in J is not fixed but the best one for f_n = F(x_n), the Z-step of
+each batch. With Z eliminated as well, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge loss of f_n whose
+derivative is mu (f_n - z_n), the same residual. Rows that are right by a margin then pull at nothing, and one F-step
+goes where many turns of F and Z would crawl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from ldsvm import threads
-from ldsvm.maps.base import Evaluation, Family, Map, Regression
+from ldsvm.maps.base import Evaluation, Family, Follower, Map, Regression
 from ldsvm.maps.features import BasisMap, Computed, FeatureEvaluation, FeatureRegression
 from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.typing import Array
@@ -50,16 +56,18 @@ class Slopes:
         self._zeros = np.zeros(M, dtype)  # NumPy compares arrays with one number several times slower
         self._R, self._wR = (np.empty((batch, L), dtype) for _ in range(2))
 
-    def __call__(self, x: Array, z: Array, weight: Array | None, center: Array, width: Array, W: Array) -> float:
+    def __call__(
+        self, x: Array, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, width: Array, W: Array
+    ) -> float:
         """Return 1/2 sum_n w_n |z_n - W' phi(x_n)|^2 and derive it.
 
-        x (batch, D), z (batch, L), weight (batch,) or None for ones; center (M, D), width (M,) logarithms of gamma,
-        W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m = 2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m
-        = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
+        x (batch, D), z (batch, L) or what gives the best ones for F (batch, L), weight (batch,) or None for ones;
+        center (M, D), width (M,) logarithms of gamma, W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m =
+        2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
         """
         self._features(x, center, width)
         np.matmul(self._Phi, W, out=self._R)
-        self._R -= z
+        self._R -= z(self._R) if callable(z) else z
         wR = self._R if weight is None else np.multiply(self._R, weight[:, None], out=self._wR)
         np.matmul(wR, W.T, out=self._T)
         self._T *= self._Phi
@@ -87,10 +95,11 @@ class Slopes:
 
 @dataclass(frozen=True)
 class _Solved:
-    """The ridge regression on one basis, its map, and the value of J there."""
+    """The ridge regression on one basis, its map, the coordinates that it was fitted to, and the value of J there."""
 
     regression: FeatureRegression
     mapping: BasisMap
+    Z: Array
     value: float
 
 
@@ -130,10 +139,19 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         The first F-step of several fits from the same coordinates is the same, so it is done once (`ldsvm.fit_path`).
         """
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
-            return self._lower(near.basis, Z, mu, max(1, self.steps // SHORTER))
+            return self._lower(near.basis, Z, mu, self._fewer).mapping
         if self._first is None or self._first[0] is not Z or self._first[1] != mu:
-            self._first = Z, mu, self._lower(self.begin, Z, mu, self.steps)
+            self._first = Z, mu, self._lower(self.begin, Z, mu, self.steps).mapping
         return self._first[2]
+
+    def fit_along(self, Z: Array, mu: float, near: Map, follower: Follower) -> tuple[Map, Array]:
+        assert isinstance(near, BasisMap) and isinstance(near.basis, Gaussians)
+        found = self._lower(near.basis, Z, mu, self._fewer, follower)
+        return found.mapping, found.Z
+
+    @property
+    def _fewer(self) -> int:
+        return max(1, self.steps // SHORTER)
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with the last product in float64: the objective must see what the ridge solve has gained."""
@@ -142,16 +160,20 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
     def elsewhere(self, X: Any) -> Evaluation:
         return AdaptiveEvaluation(X, self.n_threads)
 
-    def _lower(self, basis: Gaussians, Z: Array, mu: float, steps: int) -> BasisMap:
-        best = self._solved(basis, Z, mu)
-        moved = self._descend(self._revived(best, Z), best.mapping.W, Z, mu, steps)
-        if np.isfinite(moved.centers).all():
-            new = self._solved(moved, Z, mu)
+    def _lower(
+        self, basis: Gaussians, Z: Array, mu: float, steps: int, follower: Follower | None = None
+    ) -> _Solved:  # fmt: skip
+        best = self._solved(basis, Z, mu, follower)
+        moved, W = self._descend(self._revived(best), best.mapping.W, Z, mu, steps, follower)
+        if np.isfinite(moved.centers).all() and np.isfinite(W).all():
+            if follower is not None:
+                Z = follower(slice(None), self.values(BasisMap(moved, W)))
+            new = self._solved(moved, Z, mu, follower)
             best = new if new.value < best.value else best
         self._last = best.regression
-        return best.mapping
+        return best
 
-    def _solved(self, basis: Gaussians, Z: Array, mu: float) -> _Solved:
+    def _solved(self, basis: Gaussians, Z: Array, mu: float, follower: Follower | None = None) -> _Solved:
         """Solve for the weights on this basis, and measure J by its definition, however rounding treats the weights."""
         regression = self._last
         if regression is None or regression.basis is not basis:
@@ -161,7 +183,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         assert isinstance(mapping, BasisMap)
         rows = self._misses(mapping, Z)
         whole = float(rows.sum() if self.weight is None else self.weight @ rows)
-        return _Solved(regression, mapping, self.lam * mapping.penalty + 0.5 * mu * whole)
+        hinges = 0.0 if follower is None else follower.hinges(Z)
+        return _Solved(regression, mapping, Z, self.lam * mapping.penalty + 0.5 * mu * whole + hinges)
 
     def _misses(self, mapping: Map, Z: Array) -> Array:
         """|z_n - F(x_n)|^2 of every row (N,)."""
@@ -170,16 +193,18 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         misses: Array = np.einsum("nl,nl->n", R, R)
         return misses
 
-    def _revived(self, old: _Solved, Z: Array) -> Gaussians:
+    def _revived(self, old: _Solved) -> Gaussians:
         def worst(count: int) -> Array:
-            found: Array = self.X[np.argsort(-self._misses(old.mapping, Z), kind="stable")[:count]]
+            found: Array = self.X[np.argsort(-self._misses(old.mapping, old.Z), kind="stable")[:count]]
             return found
 
         basis = old.mapping.basis
         assert isinstance(basis, Gaussians)
         return revived(basis, old.regression.ridge.gram, self.begin, worst)
 
-    def _descend(self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int) -> Gaussians:
+    def _descend(
+        self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int, follower: Follower | None
+    ) -> tuple[Gaussians, Array]:  # fmt: skip
         N, shift = len(self.X), middle(basis)
         batch, target = min(BATCH, N), Z.astype(np.float32)
         found = Slopes(batch, basis.size, self.X.shape[1], Z.shape[1])
@@ -189,7 +214,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
             rows = next(order)
             x = self.X[rows].astype(np.float32, copy=False) - shift
             share = None if self.weight is None else self.weight[rows].astype(np.float32)
-            found(x, target[rows], share, center, width, weights)
+            z = target[rows] if follower is None else partial(follower, rows)
+            found(x, z, share, center, width, weights)
             return [found.center, found.width, found.weight]
 
         return descend(basis, W, self.begin, self.spread, 2.0 * self.lam * batch / (mu * N), steps, slopes)
@@ -221,8 +247,8 @@ def revived(basis: Gaussians, gram: Array, begin: Gaussians, worst: Callable[[in
 def descend(
     basis: Gaussians, W: Array, begin: Gaussians, spread: float, ridge: float, steps: int,
     slopes: Callable[[Array, Array, Array], list[Array]],
-) -> Gaussians:  # fmt: skip
-    """Return the basis after stochastic gradient steps on centres, log-widths and weights from the given ones.
+) -> tuple[Gaussians, Array]:  # fmt: skip
+    """Return basis and weights (M, L) after stochastic gradient steps on centres, log-widths and weights.
 
     begin: the first basis of all. spread: of the data, the unit of centres. ridge: on the weights, beside a batch's
     residual. slopes: the `Slopes` of the next batch, with rows around `middle`; they may be changed.
@@ -242,7 +268,7 @@ def descend(
             found[2] += share * weights
             adam.step(found)
             np.clip(width, logarithm - most, logarithm + most, out=width)
-    return Gaussians(center + shift, np.exp(width.astype(np.float64)))
+    return Gaussians(center + shift, np.exp(width.astype(np.float64))), weights.astype(np.float64)
 
 
 def steps_for(steps: int | str, N: int) -> int:

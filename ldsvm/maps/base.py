@@ -8,7 +8,7 @@ and returns a `Regression`; its ``fit(Z, mu)`` is the F-step and returns a `Map`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,6 +43,16 @@ class Evaluation(ABC):
         """F (N, L) in float64."""
 
 
+class Follower(Protocol):
+    """The coordinates that suit a map best while the machines stand still: the Z-step, for any rows, at any time."""
+
+    def __call__(self, rows: Any, F: Array) -> Array:
+        """Return the coordinates (n, L) of these rows, an index of them, that minimise the objective given F (n, L)."""
+
+    def hinges(self, Z: Array) -> float:
+        """Return sum_nk C_nk hinge of all rows at coordinates Z (N, L)."""
+
+
 class Regression(Evaluation):
     """The F-step's regression problem on one training set; `values` are those on the training inputs."""
 
@@ -52,6 +62,13 @@ class Regression(Evaluation):
 
         near: the map of the last F-step, from which families without a closed solution go on.
         """
+
+    def fit_along(self, Z: Array, mu: float, near: Map, follower: Follower) -> tuple[Map, Array]:
+        """Lower the penalised objective over F, from `near`, and return F and its coordinates.
+
+        Those are Z itself, unless a family moves both at once.
+        """
+        return self.fit(Z, mu, near), Z
 
     @abstractmethod
     def elsewhere(self, X: Any) -> Evaluation:

@@ -10,35 +10,37 @@ import numpy as np
 from ldsvm.maps.adaptive_rbf import Slopes, batches
 from ldsvm.typing import Array
 
+Target = Callable[[Array], Any]  # of row numbers: their coordinates (n, L), or what gives them for values of F
+
 
 class Batches:
     """Endless batches. X: all inputs, in random order of all rows; or None and `read(i)` gives block i of `sizes` rows.
 
     Then each block is read in its turn, blocks in random order and their rows in random order, so that one block at a
-    time is in memory. targets (n, L): the coordinates.
+    time is in memory. target: what the rows of a batch are to become.
     """
 
     def __init__(
         self, X: Any, read: Callable[[int], Any] | None, sizes: Sequence[int], batch: int, seed: int, shift: Array,
-        targets: Array,
+        target: Target,
     ) -> None:  # fmt: skip
-        self.shift, self.targets, self.size = shift, targets, min(batch, sum(sizes))
+        self.shift, self.target, self.size = shift, target, min(batch, sum(sizes))
         rng = np.random.default_rng(seed)
         self._next = self._whole(X, rng) if read is None else self._by_blocks(read, sizes, rng)
         self._slopes: Slopes | None = None
 
     def slopes(self, center: Array, width: Array, W: Array) -> Array:
         """Derivatives for the next batch: (M D + M + M L,) float32."""
-        x, z = next(self._next)
+        x, rows = next(self._next)
         if self._slopes is None:
             self._slopes = Slopes(self.size, center.shape[0], center.shape[1], W.shape[1])
         s = self._slopes
-        s(x, z, None, center, width, W)
+        s(x, self.target(rows), None, center, width, W)
         return np.concatenate([s.center.ravel(), s.width, s.weight.ravel()])
 
     def _whole(self, X: Any, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
         for rows in batches(len(X), self.size, None, rng):
-            yield self._shifted(X[rows]), self.targets[rows]
+            yield self._shifted(X[rows]), rows
 
     def _by_blocks(
         self, read: Callable[[int], Any], sizes: Sequence[int], rng: np.random.Generator
@@ -51,7 +53,7 @@ class Batches:
                 while len(rows) + len(order) >= self.size:
                     take, order = np.split(order, [self.size - len(rows)])
                     rows = np.concatenate([rows, starts[i] + take])
-                    yield np.concatenate([x, self._shifted(X[take])]), self.targets[rows]
+                    yield np.concatenate([x, self._shifted(X[take])]), rows
                     x, rows = x[:0], rows[:0]
                 x, rows = np.concatenate([x, self._shifted(X[order])]), np.concatenate([rows, starts[i] + order])
 

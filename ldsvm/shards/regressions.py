@@ -23,8 +23,11 @@ class ShardRegression(ABC):
         self._ridge: Ridge | None = None
 
     @abstractmethod
-    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
-        """argmin_F lam R(F) + mu/2 sum_n |z_n - F(x_n)|^2; near: the map of the last F-step."""
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
+        """argmin_F lam R(F) + mu/2 sum_n |z_n - F(x_n)|^2, where F and Z move at once over Z too.
+
+        near: the map of the last F-step, None in the first. V (K, L), b (K,): the machines, for the best Z.
+        """
 
     def go(self, mapping: BasisMap) -> None:
         """Let the shards have this map's basis and its F."""
@@ -53,7 +56,7 @@ class Fixed(ShardRegression):
         super().__init__(team, lam, n_threads)
         self.basis = basis
 
-    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
         return self._solve(self.basis if near is None else near.basis, mu)
 
 
@@ -70,24 +73,31 @@ class Learned(ShardRegression):
         super().__init__(team, lam, n_threads)
         self.begin, self.spread, self.steps, self.seed, self.sizes = begin, spread, steps, seed, sizes
 
-    def fit(self, mu: float, near: BasisMap | None) -> BasisMap:
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
         begin = self.begin if near is None else near.basis
         assert isinstance(begin, Gaussians)
         steps = self.steps if near is None else max(1, self.steps // SHORTER)
+        machines = None if near is None else (V, b, mu)
         old = self._solve(begin, mu)
-        ridge, value = self._ridge, self._value(old, mu)
-        moved = self._descend(self._revived(begin), old.W, mu, steps)
-        if np.isfinite(moved.centers).all():
+        ridge, value = self._ridge, self._value(old, mu, V, b)
+        moved, W = self._descend(self._revived(begin), old.W, mu, steps, machines)
+        if np.isfinite(moved.centers).all() and np.isfinite(W).all():
+            if machines is not None:
+                self.go(BasisMap(moved, W))
+                self.team.call("z_step", *machines)
             new = self._solve(moved, mu)
-            if self._value(new, mu) < value:
+            if self._value(new, mu, V, b) < value:
                 return new
             self.go(old)
             self._ridge = ridge
+            if machines is not None:
+                self.team.call("z_step", *machines)
         return old
 
-    def _value(self, mapping: BasisMap, mu: float) -> float:
-        """The F-step's objective, with F on the shards."""
-        return self.lam * mapping.penalty + 0.5 * mu * float(self.team.sum("misses"))
+    def _value(self, mapping: BasisMap, mu: float, V: Array, b: Array) -> float:
+        """The F-step's objective with the hinges at Z, with F on the shards."""
+        distance, _, _, *hinges = self.team.sum("measure", V, b)
+        return self.lam * mapping.penalty + 0.5 * mu * float(distance) + float(sum(hinges[len(b) :]))
 
     def _revived(self, basis: Gaussians) -> Gaussians:
         def worst(count: int) -> Array:
@@ -99,10 +109,12 @@ class Learned(ShardRegression):
         assert self._ridge is not None
         return revived(basis, self._ridge.gram, self.begin, worst)
 
-    def _descend(self, basis: Gaussians, W: Array, mu: float, steps: int) -> Gaussians:
+    def _descend(
+        self, basis: Gaussians, W: Array, mu: float, steps: int, machines: tuple[Array, Array, float] | None
+    ) -> tuple[Gaussians, Array]:  # fmt: skip
         sizes = shared(min(BATCH, sum(self.sizes)), self.sizes)
         shift = middle(basis)
-        self.team.each("descend", [(self.seed + i, size, shift) for i, size in enumerate(sizes)])
+        self.team.each("descend", [(self.seed + i, size, shift, machines) for i, size in enumerate(sizes)])
         M, D = basis.centers.shape
         ends = [M * D, M * D + M]
 

@@ -6,14 +6,15 @@ its methods return small plain values: sums over its rows, counts, the largest o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ldsvm import threads
 from ldsvm.maps.features import row_blocks
-from ldsvm.shards.batches import Batches
+from ldsvm.shards.batches import Batches, Target
 from ldsvm.shards.features import Features
 from ldsvm.solvers.block_svm import Part, Pass, Sums, Take, padded
 from ldsvm.solvers.svm_problem import dual_parts, hinges
@@ -103,15 +104,25 @@ class Shard(Features):
         self.crew.__exit__()
         return found
 
-    def misses(self) -> float:
-        """Sum of |z - F|^2."""
-        R = self.Z - self.F
-        return float(np.einsum("nl,nl->", R, R))
+    def descend(self, seed: int, batch: int, shift: Array, machines: tuple[Array, Array, float] | None) -> None:
+        """Begin gradient steps, of `batch` rows each, with distances around the point shift.
 
-    def descend(self, seed: int, batch: int, shift: Array) -> None:
-        """Begin gradient steps, of `batch` rows each, with distances around the point shift."""
+        machines: V, b and mu, for coordinates that follow F; None for those that are here.
+        """
         reader = None if self.X is not None else lambda i: self.train.read(i)[0]
-        self.batches = Batches(self.X, reader, self.sizes, batch, seed, shift, self.Z.astype(np.float32))
+        target = self._fixed() if machines is None else partial(self._following, *machines)
+        self.batches = Batches(self.X, reader, self.sizes, batch, seed, shift, target)
+
+    def _fixed(self) -> Target:
+        Z = self.Z.astype(np.float32)
+        return lambda rows: Z[rows]
+
+    def _following(self, V: Array, b: Array, mu: float, rows: Array) -> Callable[[Array], Array]:
+        """Return the Z-step of these rows, a function of F."""
+        from ldsvm.solvers.box_qp import solve
+
+        Y, C = self._signs(rows)
+        return lambda F: solve(F, V, b, Y, 2.0 * C / mu)[0]
 
     def slopes(self, center: Array, width: Array, W: Array) -> Array:
         """Derivatives of half the squared residual of the next batch by centres, log-widths and weights, in a row."""
@@ -130,7 +141,7 @@ class Shard(Features):
     def _slices(self, width: int) -> Iterator[slice]:
         return row_blocks(len(self), 4 * width)
 
-    def _signs(self, rows: slice) -> tuple[Array, Array]:
+    def _signs(self, rows: slice | Array) -> tuple[Array, Array]:
         """Signs Y and penalties C of some rows, for all machines."""
         y = self.y[rows]
         Y, part = self.scheme.signs(y)

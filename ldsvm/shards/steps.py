@@ -104,7 +104,7 @@ class ShardSteps(Steps):
         return {"kkt": max(self.team.call("z_step", self.V, self.b, mu))}
 
     def _f_step(self, mu: float, near: BasisMap | None) -> Info:
-        self.mapping = self.regression.fit(mu, near)
+        self.mapping = self.regression.fit(mu, near, self.V, self.b)
         return {}
 
     def _g_step(self) -> Info:

@@ -10,14 +10,25 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from ldsvm import LDSVMClassifier, fit_path
+from ldsvm.mac.f_step import f_step
+from ldsvm.mac.g_step import g_step
+from ldsvm.mac.in_memory import InMemory
+from ldsvm.mac.problem import Problem
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import simplex_points
+from ldsvm.mac.state import Options, Start
+from ldsvm.mac.z_step import Following, z_step
 from ldsvm.maps import AdaptiveRBF
 from ldsvm.maps.adaptive_rbf import RANGE, AdaptiveRegression, Slopes
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.adam import Adam
+from ldsvm.solvers.box_qp import solve
+from ldsvm.solvers.svm_problem import hinges
 
 Floats = NDArray[np.float64]
 LAM, MU = 0.01, 2.0
+OPTIONS = Options(MU, 1.5, 1e6, 10, 1e-2, 10, None, "batched", "ipm")
 
 
 def planted(n: int = 400, seed: int = 0) -> tuple[Floats, Floats, Floats]:
@@ -59,6 +70,61 @@ def test_the_gradient_is_that_of_finite_differences(weighted: bool) -> None:
             assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-8)
 
 
+def test_the_gradient_is_that_of_the_objective_whose_coordinates_follow() -> None:
+    """By finite differences of min_z 1/2 |z - f|^2 + the hinges at z over mu: its derivative is f - z."""
+    rng = np.random.default_rng(3)
+    x, Y = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], size=(40, 3))
+    V, b, C = rng.normal(size=(3, 2)), rng.normal(size=3), rng.uniform(0, 3, size=(40, 3))
+    point = [rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3 - 1, rng.normal(size=(4, 2))]
+    seen = []
+
+    def follow(F: Floats) -> Floats:
+        Z, alpha = solve(F, V, b, Y, 2 * C / MU)
+        seen.append(((alpha > 0) & (alpha < 2 * C / MU)).sum())
+        hinge.append(float(hinges(Z, V, b, Y, C).sum()) / MU)
+        return Z
+
+    hinge: list[float] = []
+    slopes, other = Slopes(40, 4, 3, 2, np.float64), Slopes(40, 4, 3, 2, np.float64)
+    slopes(x, follow, None, *point)
+    assert seen[0] > 5  # the interesting case: coordinates on a margin
+    for array, slope in zip(point, (slopes.center, slopes.width, slopes.weight), strict=True):
+        for place in np.ndindex(array.shape):
+            step, at = 1e-6, array[place]
+            values = []
+            for moved in (at + step, at - step):
+                array[place] = moved
+                values.append(other(x, follow, None, *point) + hinge[-1])
+            array[place] = at
+            assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4, abs=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coordinates_that_follow_lower_the_objective_further_than_those_that_stay(weighted: bool) -> None:
+    X, y = load_digits(return_X_y=True)
+    scheme, weight = Scheme(10), np.random.default_rng(0).uniform(0.3, 2, len(X)) if weighted else np.ones(len(X))
+    Y, _ = scheme.signs(y)
+    regression = AdaptiveRBF(20, "random", 0.1, LAM, 1_000).prepare(
+        (X / 16).astype(np.float32), weight if weighted else None, np.random.RandomState(0), 1
+    )
+    problem = Problem(regression, y, scheme, Y, np.ones_like(Y) * weight[:, None], weight, LAM)
+    steps = InMemory(problem, Start(simplex_points(10, 9)[y]), OPTIONS)
+    steps.begin(MU)
+    state, _ = g_step(problem, z_step(problem, steps.state)[0])
+
+    def value(mapping: Any, Z: Floats) -> float:
+        return problem.penalised(mapping, state.V, state.b, regression.values(mapping), Z, MU)
+
+    before = value(state.mapping, state.Z)
+    after, _ = f_step(problem, state)
+    still = regression.fit(state.Z, MU, state.mapping)
+    resting = Following(problem, state.V, state.b, MU)(slice(None), regression.values(still))
+    assert value(still, state.Z) <= before
+    assert before - value(after.mapping, after.Z) > 1.2 * (before - value(still, resting))
+    best = Following(problem, state.V, state.b, MU)(slice(None), after.F)
+    assert value(after.mapping, best) == pytest.approx(value(after.mapping, after.Z), rel=0.05)
+
+
 @pytest.mark.parametrize("D", [1, 2, 3, 6])  # NumPy negates columns of rows of four numbers wrongly
 def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
     rng = np.random.default_rng(D)
@@ -74,7 +140,7 @@ def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
 def test_centres_and_widths_of_a_planted_network_are_found() -> None:
     X, Z, centers = planted()
     problem = regression(X, steps=1500)
-    first = objective(problem._lower(problem.begin, Z, MU, 1), problem, Z)
+    first = objective(problem._lower(problem.begin, Z, MU, 1).mapping, problem, Z)
     mapping = problem.fit(Z, MU)
     assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
     assert objective(mapping, problem, Z) < 0.05 * first
@@ -116,7 +182,7 @@ def test_what_diverges_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Z, _ = planted(100)
     problem = regression(X)
     lost = Gaussians(np.full_like(problem.begin.centers, np.nan), 1.0)
-    monkeypatch.setattr(problem, "_descend", lambda *_: lost)
+    monkeypatch.setattr(problem, "_descend", lambda *_: (lost, np.ones((problem.begin.size, 3))))
     mapping = problem.fit(Z, MU)
     assert isinstance(mapping, BasisMap) and mapping.basis is problem.begin
     assert np.isfinite(mapping.W).all()
@@ -128,11 +194,11 @@ def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
     centers = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
     old = problem._solved(Gaussians(centers, 1.0), Z, MU)
     worst = np.argsort(-np.square(problem.values(old.mapping) - Z).sum(axis=1))[:2]
-    revived = problem._revived(old, Z)
+    revived = problem._revived(old)
     np.testing.assert_array_equal(revived.centers[[0, 3]], centers[[0, 3]])
     np.testing.assert_array_equal(np.sort(revived.centers[[1, 2]], axis=0), np.sort(X[worst], axis=0))
     useful = problem._solved(Gaussians(X[:4], 1.0), Z, MU)
-    assert problem._revived(useful, Z) is useful.mapping.basis
+    assert problem._revived(useful) is useful.mapping.basis
 
 
 def test_an_offset_of_the_inputs_changes_nothing() -> None:
