@@ -68,8 +68,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         1 / (D Var(X)), as in scikit-learn's SVC. The learned widths start there.
     center_steps : int or "auto", default="auto"
         Gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step; later
-        ones take a fifth of them. "auto" sees every row 100 times, in 1,000 steps at least (for fewer rows more would
-        only fit them harder) and 50,000 at most. Training time is in proportion to them.
+        ones take a fifth of them, or as many with ``z_follows``. "auto" sees every row 100 times, in 1,000 steps at
+        least (for fewer rows more would only fit them harder) and 50,000 at most. Training time is in proportion to
+        them.
+    z_follows : bool, default=False
+        Let Z follow F in the later F-steps of ``map="adaptive_rbf"``: each batch of rows takes its Z-step anew, so that
+        an F-step lowers the penalised objective over F and Z at once. Lowers the error where rows abound, so that
+        the map cannot fit them all (MNIST with distorted copies: {GAIN}); with few rows it fits them too hard.
     C : float, default=0.1
         Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
@@ -167,6 +172,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         "centers": [StrOptions({"kmeans", "random"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
         "center_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "z_follows": ["boolean"],
         "C": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -198,6 +204,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         centers: str = "kmeans",
         gamma: float | str = "scale",
         center_steps: int | str = "auto",
+        z_follows: bool = False,
         C: float = 0.1,
         alpha: float = 1e-3,
         class_weight: Any = None,
@@ -225,6 +232,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self.centers = centers
         self.gamma = gamma
         self.center_steps = center_steps
+        self.z_follows = z_follows
         self.C = C
         self.alpha = alpha
         self.class_weight = class_weight
@@ -353,7 +361,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         size = None if isinstance(self.n_basis, str) else self.n_basis  # "auto" is no number before the fit has chosen
         basis = size, self.centers, self.gamma, self.alpha
         asked = self.n_basis != DEFAULT_BASIS
-        return AdaptiveRBF(*basis, self.center_steps, asked) if self.map == "adaptive_rbf" else RBF(*basis, asked)
+        if self.map == "adaptive_rbf":
+            return AdaptiveRBF(*basis, self.center_steps, self.z_follows, asked)
+        return RBF(*basis, asked)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
         """Check everything, split off validation rows, and compute what does not depend on C."""

@@ -9,10 +9,10 @@ solved for exactly, on all rows, and the centres are kept only if J has fallen. 
 penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
 every step of the centres.
 
-After the first F-step the coordinates follow: z_n in J is not fixed but the best one for f_n = F(x_n), the Z-step of
-each batch. With Z eliminated as well, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge loss of f_n whose
+Where Z is to follow, z_n in J is not fixed after the first F-step but the best one for f_n = F(x_n), the Z-step of each
+batch. With Z eliminated as well, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge loss of f_n whose
 derivative is mu (f_n - z_n), the same residual. Rows that are right by a margin then pull at nothing, and one F-step
-goes where many turns of F and Z would crawl.
+goes where many turns of F and Z would crawl: to a lower objective, which is a lower error only where rows abound.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BATCH = 100  # rows of a gradient step
 RATE = 0.02  # of the first step, in units of the data's spread; it falls to 0 along half a cosine
 WIDTHS = 0.1  # share of that rate for log-widths: learned faster, they fit the training rows only
 WEIGHTS = 3.0  # the same for the weights, in units of theirs: they follow the centres, as if solved for
-SHORTER = 5  # F-steps after the first take so many times fewer steps: they begin where the last one ended
+SHORTER = 5  # F-steps after the first take so many times fewer steps: towards where Z is they begin near the end
 SOME = 10_000  # rows that tell the spread of the data
 PASSES, LEAST, MOST = 100, 1_000, 50_000  # over the rows, and steps, when nobody says how many
 RANGE = 20.0  # a width may become so many times smaller or larger than the first
@@ -120,14 +120,17 @@ class AdaptiveEvaluation(Evaluation):
 class AdaptiveRegression(AdaptiveEvaluation, Regression):
     """The F-step on one training set; nothing of N x M numbers is kept between or during steps.
 
-    begin: the basis of the first F-step. steps: gradient steps in it. seed: of the order of the rows.
+    begin: the basis of the first F-step. steps: gradient steps in it. seed: of the order of the rows. follows: whether
+    Z follows F in later ones.
     """
 
     def __init__(
-        self, X: Array, weight: Array | None, begin: Gaussians, lam: float, steps: int, seed: int, n_threads: int
-    ) -> None:
+        self, X: Array, weight: Array | None, begin: Gaussians, lam: float, steps: int, seed: int, n_threads: int,
+        follows: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(X, n_threads)
         self.weight, self.begin, self.lam, self.steps, self.seed = weight, begin, lam, steps, seed
+        self.follows = follows
         some = X[:: max(1, len(X) // SOME)].astype(np.float64)
         self.spread = float(np.sqrt(np.mean(np.var(some, axis=0)))) or 1.0
         self._last: FeatureRegression | None = None  # on the basis that was kept, with its Gram matrix
@@ -139,19 +142,17 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         The first F-step of several fits from the same coordinates is the same, so it is done once (`ldsvm.fit_path`).
         """
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
-            return self._lower(near.basis, Z, mu, self._fewer).mapping
+            return self._lower(near.basis, Z, mu, max(1, self.steps // SHORTER)).mapping
         if self._first is None or self._first[0] is not Z or self._first[1] != mu:
             self._first = Z, mu, self._lower(self.begin, Z, mu, self.steps).mapping
         return self._first[2]
 
     def fit_along(self, Z: Array, mu: float, near: Map, follower: Follower) -> tuple[Map, Array]:
+        if not self.follows:
+            return super().fit_along(Z, mu, near, follower)
         assert isinstance(near, BasisMap) and isinstance(near.basis, Gaussians)
-        found = self._lower(near.basis, Z, mu, self._fewer, follower)
+        found = self._lower(near.basis, Z, mu, self.steps, follower)
         return found.mapping, found.Z
-
-    @property
-    def _fewer(self) -> int:
-        return max(1, self.steps // SHORTER)
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with the last product in float64: the objective must see what the ridge solve has gained."""
@@ -290,7 +291,8 @@ def batches(N: int, batch: int, steps: int | None, rng: np.random.Generator) -> 
 class AdaptiveRBF(Family):
     """Gaussian RBF networks with R(F) = |W|^2 that learn centres and widths, from those of `RBF`.
 
-    steps : gradient steps in the first F-step, "auto" for as many as the rows want; later ones take a fifth of them.
+    steps : gradient steps in the first F-step, "auto" for as many as the rows want. follows : whether Z follows F in
+    later ones, which take as many steps then, else a fifth of them.
     """
 
     largest = RBF.largest
@@ -302,9 +304,11 @@ class AdaptiveRBF(Family):
         gamma: float | str,
         lam: float,
         steps: int | str,
+        follows: bool = False,
         asked: bool = True,
     ) -> None:
         self.begin, self.lam, self.steps = RBF(n_basis, centers, gamma, lam, asked), lam, steps
+        self.follows = follows
 
     def prepare(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
@@ -312,4 +316,5 @@ class AdaptiveRBF(Family):
         basis = self.begin.basis(X, weight, random_state, n_threads, near)
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
-        return AdaptiveRegression(X, weight, basis, self.lam, steps_for(self.steps, len(X)), seed, n_threads)
+        steps = steps_for(self.steps, len(X))
+        return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads, self.follows)

@@ -120,7 +120,7 @@ def _regression(
     if isinstance(family, AdaptiveRBF):
         basis, spread = gaussians(team, facts, family.begin, random_state)
         steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
-        return Learned(team, basis, model.alpha, cores, spread, steps, seed, facts.sizes)
+        return Learned(team, basis, model.alpha, cores, spread, steps, seed, facts.sizes, family.follows)
     if isinstance(family, Linear):
         return Fixed(team, Identity(facts.D), model.alpha, cores)
     progress = None if kept is None else kept.load()

@@ -63,21 +63,23 @@ class Fixed(ShardRegression):
 class Learned(ShardRegression):
     """Gaussians that move, as `AdaptiveRegression` moves them; a batch is divided among the shards.
 
-    spread: of the data. steps: gradient steps in the first F-step. sizes: rows of the shards.
+    spread: of the data. steps: gradient steps in the first F-step. sizes: rows of the shards. follows: whether Z
+    follows F in later ones.
     """
 
     def __init__(
         self, team: Team, begin: Gaussians, lam: float, n_threads: int, spread: float, steps: int, seed: int,
-        sizes: list[int],
+        sizes: list[int], follows: bool,
     ) -> None:  # fmt: skip
         super().__init__(team, lam, n_threads)
+        self.follows = follows
         self.begin, self.spread, self.steps, self.seed, self.sizes = begin, spread, steps, seed, sizes
 
     def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
         begin = self.begin if near is None else near.basis
         assert isinstance(begin, Gaussians)
-        steps = self.steps if near is None else max(1, self.steps // SHORTER)
-        machines = None if near is None else (V, b, mu)
+        machines = (V, b, mu) if self.follows and near is not None else None
+        steps = self.steps if near is None or machines is not None else max(1, self.steps // SHORTER)
         old = self._solve(begin, mu)
         ridge, value = self._ridge, self._value(old, mu, V, b)
         moved, W = self._descend(self._revived(begin), old.W, mu, steps, machines)

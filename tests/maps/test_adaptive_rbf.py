@@ -104,7 +104,7 @@ def test_coordinates_that_follow_lower_the_objective_further_than_those_that_sta
     X, y = load_digits(return_X_y=True)
     scheme, weight = Scheme(10), np.random.default_rng(0).uniform(0.3, 2, len(X)) if weighted else np.ones(len(X))
     Y, _ = scheme.signs(y)
-    regression = AdaptiveRBF(20, "random", 0.1, LAM, 1_000).prepare(
+    regression = AdaptiveRBF(20, "random", 0.1, LAM, 1_000, follows=True).prepare(
         (X / 16).astype(np.float32), weight if weighted else None, np.random.RandomState(0), 1
     )
     problem = Problem(regression, y, scheme, Y, np.ones_like(Y) * weight[:, None], weight, LAM)
@@ -117,7 +117,9 @@ def test_coordinates_that_follow_lower_the_objective_further_than_those_that_sta
 
     before = value(state.mapping, state.Z)
     after, _ = f_step(problem, state)
-    still = regression.fit(state.Z, MU, state.mapping)
+    still = AdaptiveRegression(regression.X, regression.weight, regression.begin, LAM, 5_000, regression.seed, 1).fit(
+        state.Z, MU, state.mapping
+    )
     resting = Following(problem, state.V, state.b, MU)(slice(None), regression.values(still))
     assert value(still, state.Z) <= before
     assert before - value(after.mapping, after.Z) > 1.2 * (before - value(still, resting))

@@ -23,6 +23,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "rbf": {},
     "linear": {"map": "linear"},
     "adaptive": {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20},
+    "following": {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20, "z_follows": True},
 }
 
 

@@ -57,12 +57,14 @@ def test_arrays_are_one_block_where_an_executor_is_asked_for(train: Data) -> Non
     assert far(model().fit(*train, executor=Serial()), model().fit(cut(train))) == 0.0
 
 
+@pytest.mark.parametrize("follows", [False, True])
 @pytest.mark.parametrize("executor", [Serial(), Serial(memory=0), Threads(2)], ids=str)
-def test_learned_centres_lower_the_objective_and_help(executor: Any, train: Data, valid: Data) -> None:
-    rows = cut(train, 300, 700)
+def test_learned_centres_lower_the_objective_and_help(
+    executor: Any, follows: bool, train: Data, valid: Data
+) -> None:  # fmt: skip
+    rows, params = cut(train, 300, 700), {"map": "adaptive_rbf", "center_steps": 400, "z_follows": follows}
     fixed = model(n_basis=20).fit(rows, executor=executor)
-    learned = model(n_basis=20, map="adaptive_rbf", center_steps=400).fit(rows, executor=executor)
-    same = model(n_basis=20, map="adaptive_rbf", center_steps=400).fit(rows, executor=executor)
+    learned, same = (model(n_basis=20, **params).fit(rows, executor=executor) for _ in range(2))
     assert far(same, learned) == 0.0
     for before, after in zip(learned.history_, learned.history_[1:], strict=False):
         if before["mu"] == after["mu"]:
@@ -70,8 +72,10 @@ def test_learned_centres_lower_the_objective_and_help(executor: Any, train: Data
     assert learned.score(*valid) > fixed.score(*valid) + 0.03
 
 
-def test_one_block_learns_the_centres_that_memory_does(train: Data) -> None:
+@pytest.mark.parametrize("follows", [False, True])
+def test_one_block_learns_the_centres_that_memory_does(follows: bool, train: Data) -> None:
     params = {"map": "adaptive_rbf", "n_basis": 20, "centers": "random", "center_steps": 50, "max_iter": 2}
+    params["z_follows"] = follows
     assert far(model(**params).fit(cut(train)), model(**params).fit(*train)) < 1e-3
 
 
