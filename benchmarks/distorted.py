@@ -1,45 +1,64 @@
-"""MNIST's training images shifted and rotated a little, as many as wanted, as a folder of Parquet files."""
+"""MNIST's training images, shifted, turned, stretched and bent a little, as a folder of Parquet files."""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.ndimage import gaussian_filter
 
 from benchmarks.harness import ROOT, everything, progress
 
 BLOCK, GROUP = 50_000, 2_500  # rows of a file, and of a row group
 SIDE = 28
+MAPS = 1_000  # different distortions; each image gets one of them
+SMOOTH = 4.0  # pixels over which a bend is smoothed (Simard, Steinkraus & Platt, 2003)
 
 
-def folder(rows: int, reach: int = 2, angle: int = 12, seed: int = 0) -> Path:
+@dataclass(frozen=True)
+class Distortion:
+    """Most pixels of a shift down and right, most degrees of a turn, largest logarithm of a stretch in both directions,
+    and the root of the mean square of a smooth random displacement, in pixels.
+    """
+
+    shift: float
+    angle: float = 0.0
+    stretch: float = 0.0
+    bend: float = 0.0
+
+
+def folder(rows: int, distortion: Distortion, of: int = 60_000, seed: int = 0) -> Path:
     """Write the images once, and return where: column "pixels", 784 bytes, and "digit".
 
-    Image i is training image i mod 60,000, the first 60,000 as they are, then shifted by up to `reach` pixels down and
-    right and turned by up to `angle` degrees, in steps of a pixel and of a quarter of the angle, drawn by seed.
+    Image i is training image i modulo `of`, the first of them as they are, then distorted by maps drawn by seed.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    place = ROOT / "data" / "prepared" / f"distorted-mnist-{rows}-{reach}-{angle}-{seed}"
+    words = "-".join(f"{value:g}" for value in (rows, of, *astuple(distortion), seed))
+    place = ROOT / "data" / "prepared" / f"distorted-mnist-{words}"
     if place.exists():
         return place
     X, y, _, _ = everything()
-    pixels, operators = np.round(X * 255).astype(np.float32), _operators(reach, angle)
-    rng, temporary = np.random.default_rng(seed), place.with_name(f".{place.name}.part")
+    y, rng = y[:of], np.random.default_rng(seed)
+    pixels, maps = np.round(X[:of] * 255).astype(np.float32), [_map(distortion, rng) for _ in range(MAPS)]
+    temporary = place.with_name(f".{place.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for start in range(0, rows, BLOCK):
         progress(f"distorted images: {start:,} of {rows:,}")
         numbers = np.arange(start, min(start + BLOCK, rows))
-        which = np.where(numbers < len(y), len(operators) // 2, rng.integers(len(operators), size=len(numbers)))
-        out = np.empty((len(numbers), SIDE**2), np.uint8)
-        for k in np.unique(which):
-            at = np.flatnonzero(which == k)
-            out[at] = np.round(pixels[numbers[at] % len(y)] @ operators[k])
+        which, out = rng.integers(MAPS, size=len(numbers)), np.empty((len(numbers), SIDE**2), np.uint8)
+        which[numbers < len(y)] = MAPS  # as they are
+        order = np.argsort(which, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+            images = pixels[numbers[at] % len(y)]
+            k = which[at[0]]
+            out[at] = np.round(images if k == MAPS else images @ maps[k])
         values = pa.Array.from_buffers(pa.binary(SIDE**2), len(out), [None, pa.py_buffer(out)])
         table = pa.table({"pixels": values, "digit": y[numbers % len(y)]})
         parquet.write_table(table, temporary / f"{start:09d}.parquet", row_group_size=GROUP)
@@ -47,21 +66,21 @@ def folder(rows: int, reach: int = 2, angle: int = 12, seed: int = 0) -> Path:
     return place
 
 
-def _operators(reach: int, most: int) -> list[Any]:
-    """Linear maps (784, 784) of row vectors of pixels, one for each angle and shift: bilinear, black outside.
-
-    The one in the middle of the list changes nothing.
-    """
+def _map(distortion: Distortion, rng: np.random.Generator) -> Any:
+    """A linear map (784, 784) of row vectors of pixels: bilinear, black outside."""
     row, column = np.divmod(np.arange(SIDE**2), SIDE)
-    middle = (SIDE - 1) / 2
-    found = []
-    for angle in np.deg2rad(np.linspace(-most, most, 9 if most else 1)):
-        for down in range(-reach, reach + 1):
-            for right in range(-reach, reach + 1):
-                r, c = row - down - middle, column - right - middle
-                source = np.cos(angle) * r - np.sin(angle) * c + middle, np.sin(angle) * r + np.cos(angle) * c + middle
-                found.append(_bilinear(*source))
-    return found
+    middle, angle = (SIDE - 1) / 2, np.deg2rad(rng.uniform(-distortion.angle, distortion.angle))
+    (down, right), (tall, wide) = rng.uniform(-1, 1, 2) * distortion.shift, rng.uniform(-1, 1, 2) * distortion.stretch
+    r, c = (row - down - middle) * np.exp(tall), (column - right - middle) * np.exp(wide)
+    source = np.cos(angle) * r - np.sin(angle) * c + middle, np.sin(angle) * r + np.cos(angle) * c + middle
+    return _bilinear(*(x + distortion.bend * _smooth(rng) for x in source))
+
+
+def _smooth(rng: np.random.Generator) -> Any:
+    """Smooth random numbers (784,) of about unit size: noise under a Gaussian, cut out of a larger square."""
+    margin = round(3 * SMOOTH)
+    noise = gaussian_filter(rng.standard_normal((SIDE + 2 * margin,) * 2), SMOOTH, mode="wrap")
+    return 2 * np.sqrt(np.pi) * SMOOTH * noise[margin:-margin, margin:-margin].ravel()
 
 
 def _bilinear(r: Any, c: Any) -> Any:

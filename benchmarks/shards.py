@@ -20,9 +20,10 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import FunctionTransformer
 
 from benchmarks.costs import Costs, latencies
-from benchmarks.distorted import BLOCK, folder
+from benchmarks.distorted import BLOCK, Distortion, folder
 from benchmarks.harness import Bar, Result, clock, everything, mnist, progress
 from ldsvm import LDSVMClassifier, RowBlocks
 from ldsvm.experiment.nodes import Nodes
@@ -31,7 +32,15 @@ from ldsvm.shards import OnRay, Serial, Threads
 LARGE, FIRST, M = 2_000_000, 60_000, 1_000
 GAMMA = 0.02 / 255**2  # of pixels from 0 to 255
 LIMIT = 5 * 2**30 // 2  # bytes of inputs and features that the large fit may keep
-ANGLES, COMPONENTS, FEW = (0, 8), 70, 3  # degrees, inputs, and F-steps after the first of the distorted images' fits
+TURNED = Distortion(2, 12)  # of the large fit's images
+#: of those with learned centres, with their number, gradient steps of an F-step, F-steps after the first, and whether Z
+#: follows F in these
+LEARNED = [
+    (Distortion(1), 540_000, 200_000, 3, False),
+    (Distortion(1, 8, 0.1, 0.7), 1_500_000, 400_000, 2, True),
+]
+COMPONENTS, HELD = 70, 55_000  # their inputs, and the training image from which on they validate, as they are
+SINGLE = FunctionTransformer(np.asarray, kw_args={"dtype": np.float32})
 MACHINES, ROWS = (8, 32, 128), (10**7, 10**8, 10**9)
 NETWORK = 10e9 / 8, 2e-4  # bytes a second from the driver, and seconds there and back: a common data centre
 
@@ -135,7 +144,7 @@ def large(result: Result, quick: bool) -> None:
     Each in a process of its own, so that the peak is that of the fit and of nothing else.
     """
     rows, few, size = (20_000, 5_000, 100) if quick else (LARGE, FIRST, M)
-    place = folder(rows)
+    place = folder(rows, TURNED)
     found = {}
     for name, count in {"memory": few, "blocks": rows}.items():
         progress(f"shards: {count:,} rows in {name}")
@@ -169,7 +178,7 @@ def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]
 def scaling(result: Result, quick: bool) -> None:
     """From one worker to two, and a model of the costs: what it predicts for two, and for many machines."""
     rows, size, iterations = (10_000, 100, 3) if quick else (200_000, M, 5)
-    place = folder(20_000 if quick else LARGE)
+    place = folder(20_000 if quick else LARGE, TURNED)
     blocks = RowBlocks.parquet(place, "digit", rows=min(rows // 4, BLOCK))
     blocks = RowBlocks(blocks.blocks[: rows // (blocks.blocks[0].rows or rows)])
     found = {workers: _measured(blocks, workers, size, iterations) for workers in (1, 2)}
@@ -213,51 +222,38 @@ def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Co
 
 
 def distorted(result: Result, quick: bool) -> None:
-    """Learned centres on distorted training images; what distorts and the iteration are chosen on images held out."""
-    count, size, steps = (9_000, 50, 500) if quick else (540_000, M, 200_000)
-    _, y, X_test, y_test = everything()
-    out = np.random.default_rng(0).permutation(len(y)) < 5_000  # held out with all their distortions
+    """Learned centres on distorted images; what distorts and the iteration are chosen on training images held out."""
+    _, _, X_test, y_test = everything()
     found = []
-    for angle in ANGLES[:1] if quick else ANGLES:
-        progress(f"shards: {count:,} images, shifted by a pixel and turned by up to {angle} degrees")
+    for kind, count, steps, few, follows in LEARNED:
+        progress(f"shards: {count:,} images, {kind}")
         begun = time.perf_counter()
-        model, reduce = _learn(count, angle, size, steps, out)
+        if quick:
+            model, pca = _learn(kind, 9_000, 1, n_basis=50, center_steps=500, z_follows=follows)
+        else:
+            model, pca = _learn(kind, count, few, n_basis=M, center_steps=steps, z_follows=follows)
         best = model.history_[model.best_iter_]
         result.rows.append({
-            "what": f"distorted: up to {angle} degrees", "validation %": 100 * best["valid_error"],
+            "what": f"distorted: {count:,} images, {kind}", "validation %": 100 * best["valid_error"],
             "iterations": model.best_iter_, "seconds": time.perf_counter() - begun,
         })  # fmt: skip
-        found.append((best["valid_error"], angle, model, reduce))
-    _, angle, model, reduce = min(found, key=lambda one: one[:2])
-    error = 100 * (1 - model.score(reduce(X_test), y_test))
-    result.rows.append({"what": f"distorted: the better, {angle} degrees", "test %": error})
+        found.append((best["valid_error"], kind, model, pca))
+    _, kind, model, pca = min(found, key=lambda one: one[0])
+    error = 100 * (1 - model.score(SINGLE.transform(pca.transform(255 * X_test)), y_test))
+    result.rows.append({"what": f"distorted: the better, {kind}", "test %": error})
     result.bars.append(Bar("error_with_distorted_images", error, "<=", 0.9))
 
 
-def _learn(count: int, angle: int, size: int, steps: int, out: Any) -> tuple[LDSVMClassifier, Callable[[Any], Any]]:
-    """Fit to the distortions of the images that are not out, which validate; the model, and what reduces pixels."""
-    blocks = RowBlocks.parquet(folder(count, 1, angle), "digit")
-    parts = [blocks.read(i) for i in range(len(blocks.blocks))]
-    pixels, labels = (np.concatenate(part) for part in zip(*parts, strict=True))
-    image = np.arange(count) % len(out)
-    train, valid = np.flatnonzero(~out[image]), np.flatnonzero(out[image] & (np.arange(count) < len(out)))
-    _, pca = RowBlocks.arrays([(pixels[train], labels[train])]).principal(COMPONENTS)
-    small = np.concatenate([pca.transform(pixels[at : at + BLOCK]) for at in range(0, count, BLOCK)]) / 255
-
-    def reduce(X: Any) -> Any:
-        return (pca.transform(X * 255) / 255).astype(np.float32)
-
-    order = np.random.default_rng(1).permutation(train)
+def _learn(kind: Distortion, count: int, few: int, **params: Any) -> tuple[LDSVMClassifier, Any]:
+    """Fit to so many images by so many F-steps after the first; the model, and what reduces pixels from 0 to 255."""
+    X, y, _, _ = everything()
+    rows, pca = RowBlocks.parquet(folder(count, kind, of=HELD), "digit").principal(COMPONENTS)
+    valid = RowBlocks.arrays([(255 * X[HELD:], y[HELD:])]).then(pca)
     model = LDSVMClassifier(
-        map="adaptive_rbf", centers="random", n_basis=size, gamma=0.06, alpha=1e-3, C=1.0, center_steps=steps,
-        random_state=0, verbose=1,
-    )  # fmt: skip
-    small = small.astype(np.float32)
-    model.fit(
-        small[order], labels[order], eval_set=(small[valid], labels[valid]),
-        callback=lambda info: info["iteration"] >= FEW,
-    )  # fmt: skip
-    return model, reduce
+        map="adaptive_rbf", centers="random", gamma=0.06 / 255**2, C=1.0, random_state=0, verbose=1, **params
+    )
+    stop: Callable[[dict[str, Any]], bool] = lambda info: info["iteration"] >= few  # noqa: E731
+    return model.fit(rows.then(SINGLE), eval_set=valid.then(SINGLE), callback=stop, executor=Serial()), pca
 
 
 def _main(what: str, *words: str) -> None:
