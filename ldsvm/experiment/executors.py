@@ -14,9 +14,9 @@ from scipy.sparse import issparse
 from ldsvm.experiment.memory_limit import MIB, available
 from ldsvm.shards import OnRay, Serial, Threads
 from ldsvm.shards.connection import Connection
+from ldsvm.shards.inputs import KEPT
 from ldsvm.shards.source import ROWS, BlockError, RowBlocks
 
-KEPT = 0.5  # share of the free memory that a fit in this process may keep rows in
 WORKERS = 2
 
 Report = Callable[[str], object]

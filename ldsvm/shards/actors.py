@@ -199,22 +199,25 @@ def _gathered(waiting: Sequence[Any]) -> list[tuple[bytes, float] | None]:
             found: list[tuple[bytes, float] | None] = ray.get(list(waiting))  # all at once: half the time of one by one
             return found
     except RayError as error:
-        if not _ended(error):
-            raise getattr(error, "cause", error) from None  # what the worker raised
+        _check_ended(error)
     found = []
     for one in waiting:
         try:
             with interrupted():
                 found.append(ray.get(one))
         except RayError as error:
-            if not _ended(error):
-                raise
+            _check_ended(error)
             found.append(None)
     return found
 
 
+def _check_ended(error: Exception) -> None:
+    """Raise what a worker raised, unless the error is that its process, or its machine, is gone."""
+    if not _ended(error):
+        raise getattr(error, "cause", error) from None
+
+
 def _ended(error: Exception) -> bool:
-    """Tell whether the process of an actor, or its machine, is gone."""
     from ray.exceptions import ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError
 
     return isinstance(error, ActorDiedError | ActorUnavailableError | NodeDiedError | WorkerCrashedError)

@@ -14,7 +14,7 @@ from ldsvm.mac.steps import Steps
 from ldsvm.maps.features import BasisMap
 from ldsvm.shards.regressions import ShardRegression
 from ldsvm.shards.teams import Team, Traffic, repaired
-from ldsvm.solvers.block_svm import Pass, Sums, Take, solve
+from ldsvm.solvers.block_svm import Pass, Sums, Take, extended, solve
 from ldsvm.solvers.svm_problem import relative_gap
 from ldsvm.typing import Array
 
@@ -112,7 +112,7 @@ class ShardSteps(Steps):
         L = self.V.shape[1]
         V, b, gaps = self.V.copy(), self.b.copy(), []
         for group in self.groups:
-            old = {k: _joined(self.V[k], self.b[k]) for k in group}
+            old = {k: extended(self.V[k], self.b[k]) for k in group}
             self.team.call("svm_open", group)
             new = solve(_Everywhere(self.team), self.rows, L, old)
             for k, (lost, level, moment) in self.team.sum("svm_close", old, new).items():
@@ -123,13 +123,6 @@ class ShardSteps(Steps):
         self.V, self.b = V, b
         warn_of_gap(max(gaps))
         return {"gap": max(gaps)}
-
-
-def _joined(v: Array, b: float) -> Array:
-    """Return weights (L,) and bias as the solver's (P,)."""
-    out = np.zeros(-(-(len(v) + 1) // 4) * 4)
-    out[: len(v)], out[len(v)] = v, b
-    return out
 
 
 @dataclass(frozen=True)

@@ -143,12 +143,24 @@ class Part:
         return alpha
 
 
+def length(L: int) -> int:
+    """Return P: L weights and a bias, rounded up to a multiple of four, which is faster."""
+    return -(-(L + 1) // 4) * 4
+
+
 def padded(Z: Array) -> Array:
     """Return rows Z (n, L) as (P, n): their transpose, a row of ones for the bias, zeros to a multiple of four."""
-    n, L = Z.shape
-    Zt = np.zeros((-(-(L + 1) // 4) * 4, n))
-    Zt[:L], Zt[L] = Z.T, 1.0
+    Zt = np.zeros((length(Z.shape[1]), len(Z)))
+    Zt[: Z.shape[1]], Zt[Z.shape[1]] = Z.T, 1.0
     return Zt
+
+
+def extended(V: Array, b: Array | float) -> Array:
+    """Return weights (..., L) and biases (...) as (..., P): side by side, zeros to a multiple of four."""
+    L = V.shape[-1]
+    out = np.zeros((*V.shape[:-1], length(L)))
+    out[..., :L], out[..., L] = V, b
+    return out
 
 
 class Places(Protocol):

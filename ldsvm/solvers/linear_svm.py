@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldsvm.solvers.block_svm import MANY, Part, Pass, Sums, Take, padded
+from ldsvm.solvers.block_svm import MANY, Part, Pass, Sums, Take, extended, padded
 from ldsvm.solvers.block_svm import solve as block_solve
 from ldsvm.solvers.svm_kernels import interior_point, least_squares
 from ldsvm.solvers.svm_problem import one_by_one
@@ -69,8 +69,9 @@ def _together(
     Zt = padded(Z)
     P = len(Zt)
     signs, penalties = (np.ascontiguousarray(a.T, dtype=np.float64) for a in (Y, C))
+    near = np.zeros((K, P)) if start is None else extended(*start)
     if N > MANY:
-        return _on_few(Zt, L, signs, penalties, n_threads, start)
+        return _on_few(Zt, L, signs, penalties, n_threads, near)
     # Sums by our kernels, here and in the threads: BLAS would wake threads of its own, which then hold the cores.
     gram = np.zeros((P, P))
     least_squares(Zt, gram)
@@ -78,10 +79,7 @@ def _together(
 
     def block(part: slice) -> None:
         for k in range(part.start, part.stop):
-            near = np.zeros(P)
-            if start is not None:
-                near[:L], near[L] = start[0][k], start[1][k]
-            interior_point(Zt, L, signs[k], penalties[k], gram, near, v[k], alpha[k])
+            interior_point(Zt, L, signs[k], penalties[k], gram, near[k], v[k], alpha[k])
 
     with Blocks(K, n_threads, -(-THREAD_ROWS // N)) as problems:
         problems.map(block)
@@ -89,13 +87,10 @@ def _together(
 
 
 def _on_few(
-    Zt: Array, L: int, signs: Array, penalties: Array, n_threads: int, start: tuple[Array, Array] | None
+    Zt: Array, L: int, signs: Array, penalties: Array, n_threads: int, near: Array
 ) -> tuple[Array, Array, Array]:
     """`solve` with many rows, by `block_svm.solve`."""
-    K, P = len(signs), len(Zt)
-    near = np.zeros((K, P))
-    if start is not None:
-        near[:, :L], near[:, L] = start
+    K = len(signs)
     parts = [Part(Zt, y, c) for y, c in zip(signs, penalties, strict=True)]
     with Blocks(K, n_threads, least=1) as team:
         found = block_solve(_Here(parts, team), Zt.shape[1], L, dict(enumerate(near)))
