@@ -175,8 +175,7 @@ class Actors(Team):
                 with interrupted():
                     ray.get(waiting)
             except RayError as error:
-                if not _ended(error):
-                    raise
+                _check_ended(error)
                 raise WorkerLost("a worker ended, and so did the one in its place.") from error
 
     def _absent(self, places: Sequence[int]) -> list[int]:
@@ -213,14 +212,10 @@ def _gathered(waiting: Sequence[Any]) -> list[tuple[bytes, float] | None]:
 
 def _check_ended(error: Exception) -> None:
     """Raise what a worker raised, unless the error is that its process, or its machine, is gone."""
-    if not _ended(error):
-        raise getattr(error, "cause", error) from None
-
-
-def _ended(error: Exception) -> bool:
     from ray.exceptions import ActorDiedError, ActorUnavailableError, NodeDiedError, WorkerCrashedError
 
-    return isinstance(error, ActorDiedError | ActorUnavailableError | NodeDiedError | WorkerCrashedError)
+    if not isinstance(error, ActorDiedError | ActorUnavailableError | NodeDiedError | WorkerCrashedError):
+        raise getattr(error, "cause", error) from None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def pids(team: Actors) -> list[int]:
     return ray.get([host.__ray_call__.remote(lambda self: os.getpid()) for host in team._hosts])
 
 
-LEARNED: dict[str, Any] = {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20}
+LEARNED: dict[str, Any] = {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20, "z_follows": True}
 
 
 @pytest.mark.parametrize("params", [{}, LEARNED], ids=["fixed", "learned"])
