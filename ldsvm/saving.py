@@ -21,7 +21,7 @@ from ldsvm.typing import Array
 if TYPE_CHECKING:
     from ldsvm.estimator import LDSVMClassifier
 
-FORMAT, VERSION = "ldsvm", 1  # raise the version when a file that is written is no longer read right by older code
+FORMAT, VERSION = "ldsvm", 2  # raise the version when a file that is written is no longer read right by older code
 FACTS, INIT = "facts", "params.init"
 COUNTS = ("n_components_", "n_basis_", "n_iter_", "best_iter_", "n_features_in_")
 FLOATS = ("coef_", "intercept_", "map.W", "map.centers", "map.gamma")
@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
         version = facts["version"] if facts["format"] == FORMAT else 0
         if isinstance(version, int) and version > VERSION:
             raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
-        _expect(version == VERSION, "no version of it")
+        _expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
         return _model(facts, arrays)
     except NotSaved:
         raise

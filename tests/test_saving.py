@@ -157,7 +157,7 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
             ldsvm.load(other)
         assert "\n" not in str(caught.value)
     (tmp_path / "later").write_bytes(_changed(file, version=99))
-    with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 1\."):
+    with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 2\."):
         ldsvm.load(tmp_path / "later")
     os.mkfifo(tmp_path / "pipe")
     compressed = io.BytesIO()

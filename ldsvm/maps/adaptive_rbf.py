@@ -9,16 +9,17 @@ solved for exactly, on all rows, and the centres are kept only if J has fallen. 
 penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
 every step of the centres.
 
-Where Z is to follow, z_n in J is not fixed after the first F-step but the best one for f_n = F(x_n), the Z-step of each
-batch. With Z eliminated as well, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge loss of f_n whose
-derivative is mu (f_n - z_n), the same residual. Rows that are right by a margin then pull at nothing, and one F-step
-goes where many turns of F and Z would crawl: to a lower objective, which is a lower error only where rows abound.
+Where Z is to follow, every F-step but the first lowers J plus the hinges at Z, over F and Z: each batch takes its
+Z-step anew, from f_n = F(x_n). With Z eliminated too, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge
+loss of f_n (their Moreau envelope) whose derivative is mu (f_n - z_n), the same residual. Rows that are right by a
+margin then pull at nothing, and one F-step goes where many turns of F and Z would crawl: to a lower objective, which is
+a lower error only where rows abound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -59,7 +60,7 @@ class Slopes:
     def __call__(
         self, x: Array, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, width: Array, W: Array
     ) -> float:
-        """Return 1/2 sum_n w_n |z_n - W' phi(x_n)|^2 and derive it.
+        """Return 1/2 sum_n w_n |z_n - W' phi(x_n)|^2 and derive it, with the hinges over mu where z follows.
 
         x (batch, D), z (batch, L) or what gives the best ones for F (batch, L), weight (batch,) or None for ones;
         center (M, D), width (M,) logarithms of gamma, W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m =
@@ -166,11 +167,15 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
     ) -> _Solved:  # fmt: skip
         best = self._solved(basis, Z, mu, follower)
         moved, W = self._descend(self._revived(best), best.mapping.W, Z, mu, steps, follower)
+        new = None
         if np.isfinite(moved.centers).all() and np.isfinite(W).all():
             if follower is not None:
                 Z = follower(slice(None), self.values(BasisMap(moved, W)))
             new = self._solved(moved, Z, mu, follower)
-            best = new if new.value < best.value else best
+        if new is not None and new.value < best.value:
+            best = new
+        elif follower is not None:
+            best = replace(best, Z=follower(slice(None), self.values(best.mapping)))
         self._last = best.regression
         return best
 

@@ -49,9 +49,13 @@ class Checkpoint:
                 f"{self.path}: is no checkpoint, or damaged ({error}); remove it to begin anew."
             ) from error
         differs = [name for name in self.fit if not _same(other.get(name), self.fit[name])]
+        if "params" in differs:
+            mine, theirs = self.fit["params"], other.get("params", {})
+            names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+            differs[differs.index("params")] = f"params: {', '.join(names)}"
         if differs:
             raise CheckpointError(
-                f"{self.path}: is of another fit ({', '.join(differs)} differ); remove it, or name another file."
+                f"{self.path}: is of another fit ({'; '.join(differs)} differ); remove it, or name another file."
             )
         return found
 

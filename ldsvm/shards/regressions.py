@@ -92,8 +92,8 @@ class Learned(ShardRegression):
                 return new
             self.go(old)
             self._ridge = ridge
-            if machines is not None:
-                self.team.call("z_step", *machines)
+        if machines is not None:
+            self.team.call("z_step", *machines)
         return old
 
     def _value(self, mapping: BasisMap, mu: float, V: Array, b: Array) -> float:

@@ -310,9 +310,19 @@ def _numeric(kind: Any) -> bool:
 
 def _vectors(column: Any, label: str, n: int, name: str) -> Any:
     """Return the lists, or bytes, of one column as (n, D); None where it holds neither."""
+    import pyarrow as pa
     from pyarrow import compute, types
 
     kind = column.type
+    if (types.is_binary(kind) or types.is_large_binary(kind)) and len(column):
+        lengths = compute.min_max(compute.binary_length(column)).as_py()
+        if lengths["min"] != lengths["max"]:
+            raise BlockError(
+                f"{name}: the rows in column {label!r} have from {lengths['min']} to {lengths['max']} bytes; "
+                "they must be of the same length."
+            )
+        column = column.cast(pa.binary(lengths["min"]))
+        kind = column.type
     if types.is_fixed_size_binary(kind):
         parts = [_bytes(chunk, kind.byte_width) for chunk in column.chunks]
         return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty((0, kind.byte_width), np.uint8)])

@@ -88,9 +88,9 @@ def test_more_iterations_may_be_asked_for_and_another_executor_may_go_on(train: 
 @pytest.mark.parametrize(
     ("params", "rows", "words"),
     [
-        ({"C": 2.0}, 900, "params"),
-        ({}, 800, "labels, inputs"),
-        ({"C": 2.0}, 800, "params, labels, inputs"),
+        ({"C": 2.0}, 900, "params: C"),
+        ({}, 800, "labels; inputs"),
+        ({"C": 2.0, "alpha": 0.1}, 800, "params: C, alpha; labels; inputs"),
     ],
 )
 def test_another_fit_does_not_go_on_from_it(params: Any, rows: int, words: str, train: Data, tmp_path: Path) -> None:

@@ -34,6 +34,16 @@ def test_bytes_are_inputs_from_0_to_255(train: Data, tmp_path: Path) -> None:
     assert far(model(centers="random").fit(rows), cuts) < 1e-4  # features in float32
 
 
+def test_bytes_as_pandas_writes_them_are_inputs_where_they_are_of_one_length(train: Data, tmp_path: Path) -> None:
+    X, y = np.round(train[0] * 16).astype(np.uint8), train[1]
+    parquet.write_table(pa.table({"pixels": [row.tobytes() for row in X], "digit": y}), tmp_path / "a.parquet")
+    rows = RowBlocks.parquet(tmp_path, "digit", rows=250)
+    assert np.array_equal(np.concatenate([rows.read(i)[0] for i in range(len(rows.blocks))]), X)
+    parquet.write_table(pa.table({"pixels": [b"abc", b"a"], "digit": [0, 1]}), tmp_path / "a.parquet")
+    with pytest.raises(BlockError, match="'pixels' have from 1 to 3 bytes; they must be of the same length"):
+        RowBlocks.parquet(tmp_path, "digit").read(0)
+
+
 def table(X: np.ndarray, y: Any, lists: bool = False) -> pa.Table:
     if lists:
         values = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
