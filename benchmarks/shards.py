@@ -37,7 +37,7 @@ TURNED = Distortion(2, 12)  # of the large fit's images
 #: follows F in these
 LEARNED = [
     (Distortion(1), 540_000, 200_000, 3, False),
-    (Distortion(1, 8, 0.1, 0.7), 1_500_000, 400_000, 2, True),
+    (Distortion(1, 8, 0.1, 0.7), 1_500_000, 200_000, 4, True),
 ]
 COMPONENTS, HELD = 70, 55_000  # their inputs, and the training image from which on they validate, as they are
 SINGLE = FunctionTransformer(np.asarray, kw_args={"dtype": np.float32})
