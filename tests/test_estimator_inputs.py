@@ -31,6 +31,7 @@ WRONG = {
     "n_basis": [0, -3, 2.5, "all"],
     "centers": ["median", None, 3],
     "center_steps": [0, -5, 2.5, None],
+    "z_follows": ["yes", None],
     "gamma": [0.0, -1.0, "auto", None, np.nan, np.inf],
     "C": [0.0, -1.0, "1", None, np.nan, np.inf],
     "alpha": [-1e-9, "1", None, np.nan, np.inf],
