@@ -9,8 +9,9 @@ import numpy as np
 
 from ldsvm import RowBlocks
 from ldsvm.shards import OnRay
+from ldsvm.shards.steps import together
 
-CALLS = 300
+CALLS, CLASSES = 300, 10
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,17 @@ class Costs:
     def predict(self, workers: int, rows: int, base: float, each: float, speed: float = np.inf) -> float:
         """Return the seconds of an iteration on so many workers with so many rows together.
 
-        Work is in proportion to a worker's rows, calls are as many as here, one takes `base` seconds and `each` for
-        every worker, and all bytes go through the driver's link, at `speed` bytes a second.
+        Work is in proportion to a worker's rows, calls to the groups in which its memory lets the linear SVMs be trained
+        together, one takes `base` seconds and `each` for every worker, and all bytes go through the driver's link, at
+        `speed` bytes a second.
         """
         work = self.busy * self.workers / self.rows * rows / workers
-        return work + self.calls * (base + each * workers) + self.bytes * workers / speed
+        calls = self.calls * _groups(rows / workers) / _groups(self.rows / self.workers)
+        return work + calls * (base + each * workers) + self.bytes * workers / speed
+
+
+def _groups(rows: float) -> int:
+    return -(-CLASSES // together(int(rows), CLASSES))
 
 
 def latencies() -> tuple[float, float]:

@@ -22,6 +22,17 @@ WORK = 256 * 2**20  # bytes of a shard's memory for the problems of the g-step t
 PER_ROW = 128  # of which one problem takes so many for a row, and a row of coordinates
 
 
+def together(rows: int, K: int) -> int:
+    """Return how many of K problems of the g-step are solved together where a shard has so many rows.
+
+    Examples
+    --------
+    >>> together(100_000, 10), together(1_000_000, 10), together(10**9, 10)
+    (10, 2, 1)
+    """
+    return int(np.clip(WORK // (PER_ROW * max(rows, 1)), 1, K))
+
+
 @dataclass(frozen=True)
 class _Sums:
     """What `Shard.measure` gives, of all rows, and the validation rows that are wrong, of how many."""
@@ -41,7 +52,7 @@ class ShardSteps(Steps):
         self.V, self.b = np.zeros((K, L)), np.zeros(K)
         self.mapping: BasisMap
         self.model: Model
-        at_once = int(np.clip(WORK // (PER_ROW * max(largest, 1)), 1, K))
+        at_once = together(largest, K)
         self.groups = [list(range(k, min(k + at_once, K))) for k in range(0, K, at_once)]
         self._sums: _Sums
 
