@@ -28,8 +28,8 @@ class Costs:
     def predict(self, workers: int, rows: int, base: float, each: float, speed: float = np.inf) -> float:
         """Return the seconds of an iteration on so many workers with so many rows together.
 
-        Work is in proportion to a worker's rows, calls to the groups in which its memory lets the linear SVMs be trained
-        together, one takes `base` seconds and `each` for every worker, and all bytes go through the driver's link, at
+        Work is in proportion to a worker's rows, calls to the groups in which a worker of that size trains the linear
+        SVMs, one takes `base` seconds and `each` for every worker, and all bytes go through the driver's link, at
         `speed` bytes a second.
         """
         work = self.busy * self.workers / self.rows * rows / workers
