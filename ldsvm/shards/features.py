@@ -21,7 +21,7 @@ class Features(Inputs):
 
     Z: Array
     F: Array
-    kept: FeatureSums  # features of the first rows, as many as there is memory for
+    kept: FeatureSums | None
 
     def begin(self, offset: int, classes: Any, scheme: Scheme, balance: Array, C: float, z_solver: str) -> None:
         """Learn what all shards know. offset: rows before these. balance (K,): weights of the classes."""
@@ -49,16 +49,16 @@ class Features(Inputs):
 
     def use(self, basis: Basis) -> None:
         """Take a basis; features are kept where they may be, the validation rows' before the others'."""
-        self.basis, self.kept = basis, FeatureSums(np.empty((0, basis.size), np.float32))  # the old ones go first
+        self.basis, self.kept = basis, None
         self.left = 0 if isinstance(basis, Identity) else self.free
         self.kept_held = [self._room(len(y)) for y in self.held]
         for i, Phi in enumerate(self.kept_held):
             if Phi is not None:
                 self._fill(self._held(i), Phi)
-        Phi = np.empty((min(len(self), self.left // (4 * basis.size)), basis.size), np.float32)
-        for rows, X in self._parts(stop=len(Phi)):
-            self._fill(X, Phi[rows])
-        self.kept = FeatureSums(Phi, n_threads=self.n_threads)
+        if (Phi := self._room(len(self))) is not None:
+            for rows, X in self._parts():
+                self._fill(X, Phi[rows])
+            self.kept = FeatureSums(Phi, n_threads=self.n_threads)
 
     def _room(self, rows: int) -> Array | None:
         """Return an array for the features of so many rows, where there is memory for it."""
@@ -103,10 +103,10 @@ class Features(Inputs):
         return out
 
     def _features(self) -> Iterator[tuple[slice, FeatureSums]]:
-        n = len(self.kept.Phi)
-        if n:
-            yield slice(0, n), self.kept
-        for rows, X in self._parts(start=n):
+        if self.kept is not None:
+            yield slice(0, len(self)), self.kept
+            return
+        for rows, X in self._parts():
             yield rows, FeatureSums(self._phi(X), n_threads=self.n_threads)
 
     def _phi(self, X: Any) -> Any:

@@ -102,7 +102,7 @@ class Inputs:
         """Those of the rows with these numbers, ascending, that are here: their numbers and inputs (n, D)."""
         here = numbers[(numbers >= self.offset) & (numbers < self.offset + len(self))]
         found = [X[here[self._within(here, rows)] - self.offset - rows.start] for rows, X in self._parts()]
-        return here, np.concatenate([np.empty((0, self.width), np.float32), *found]).astype(np.float32)
+        return here, np.concatenate(found).astype(np.float32)
 
     def nearest(self, centers: Array, stride: int) -> tuple[Array, Array]:
         """One Lloyd step over every row whose number is a multiple of stride: sums (M, D) and counts (M,) by centre.
@@ -140,23 +140,18 @@ class Inputs:
             raise BlockError(f"{name}: {str(error).partition(chr(10))[0]}") from error
         return X, y
 
-    def _parts(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[slice, Any]]:
-        """Yield consecutive rows, from start to stop, and their inputs: all at once where kept, else block by block."""
-        stop = len(self) if stop is None else stop
+    def _parts(self) -> Iterator[tuple[slice, Any]]:
+        """Yield consecutive rows and their inputs: all at once where they are kept, else block by block."""
         if self.X is not None:
-            if start < stop:
-                yield slice(start, stop), self.X[start:stop]
+            yield slice(0, len(self)), self.X
             return
-        end = 0
+        start = 0
         for i, size in enumerate(self.sizes):
-            begin, end = end, end + size
-            some = slice(max(begin, start), min(end, stop))
-            if some.start >= some.stop:
-                continue
             X = self.train.read(i)[0]
             if len(X) != size:
                 raise BlockError(f"{self.train.blocks[i].name}: has {len(X):,} rows where it had {size:,} before.")
-            yield some, X[some.start - begin : some.stop - begin]
+            yield slice(start, start + size), X
+            start += size
 
     def _sum(self, function: Callable[[Array], Array]) -> Array:
         total: Any = 0.0

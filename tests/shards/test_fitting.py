@@ -53,15 +53,6 @@ def test_it_is_the_model_of_rows_in_memory(name: str, train: Data, valid: Data) 
         assert a["gap"] < 1e-8
 
 
-@pytest.mark.parametrize("room", [0, 1, 333, 450, 899, 10_000])
-def test_the_features_of_some_rows_may_be_kept_and_the_model_is_the_same(room: int, train: Data) -> None:
-    rows = cut(train, 200, 450)
-    found = model().fit(rows, executor=Serial(memory=train[0].nbytes + 4 * model().n_basis * room))
-    streamed = model().fit(rows, executor=Serial(memory=4 * model().n_basis * room))  # the inputs may not be kept
-    whole = model().fit(rows, executor=Serial(memory=0))
-    assert far(found, whole) < 1e-8 and far(streamed, whole) < 1e-8
-
-
 def test_arrays_are_one_block_where_an_executor_is_asked_for(train: Data) -> None:
     assert far(model().fit(*train, executor=Serial()), model().fit(cut(train))) == 0.0
 
