@@ -32,6 +32,7 @@ from ldsvm.shards import OnRay, Serial, Threads
 LARGE, FIRST, M = 2_000_000, 60_000, 1_000
 GAMMA = 0.02 / 255**2  # of pixels from 0 to 255
 LIMIT = 5 * 2**30 // 2  # bytes of inputs and features that the large fit may keep
+LITTLE = 400 * 2**20  # the same for the fits from one worker to two: inputs, and no features
 TURNED = Distortion(2, 12)  # of the large fit's images
 #: of those with learned centres, with their number, gradient steps of an F-step, F-steps after the first, and whether Z
 #: follows F in these
@@ -177,7 +178,7 @@ def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]
 
 def scaling(result: Result, quick: bool) -> None:
     """From one worker to two, and a model of the costs: what it predicts for two, and for many machines."""
-    rows, size, iterations = (10_000, 100, 3) if quick else (200_000, M, 5)
+    rows, size, iterations = (10_000, 100, 3) if quick else (400_000, M, 5)
     place = folder(20_000 if quick else LARGE, TURNED)
     blocks = RowBlocks.parquet(place, "digit", rows=min(rows // 4, BLOCK))
     blocks = RowBlocks(blocks.blocks[: rows // (blocks.blocks[0].rows or rows)])
@@ -211,7 +212,7 @@ def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Co
     ends: list[float] = []
     model = LDSVMClassifier(n_basis=size, gamma=GAMMA, C=0.1, centers="random", max_iter=iterations, random_state=0)
     model.fit(
-        blocks, executor=OnRay(workers, memory=LIMIT // 10), callback=lambda _: ends.append(time.perf_counter())
+        blocks, executor=OnRay(workers, memory=LITTLE), callback=lambda _: ends.append(time.perf_counter())
     )  # fmt: skip
     steps = model.history_[1:]
     busy, calls, down, up = (
