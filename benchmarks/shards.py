@@ -253,8 +253,8 @@ def _learn(kind: Distortion, count: int, few: int, **params: Any) -> tuple[LDSVM
     model = LDSVMClassifier(
         map="adaptive_rbf", centers="random", gamma=0.06 / 255**2, C=1.0, random_state=0, verbose=1, **params
     )
-    stop: Callable[[dict[str, Any]], bool] = lambda info: info["iteration"] >= few  # noqa: E731
-    return model.fit(rows.then(SINGLE), eval_set=valid.then(SINGLE), callback=stop, executor=Serial()), pca
+    model.fit(rows.then(SINGLE), eval_set=valid.then(SINGLE), callback=lambda info: info["iteration"] >= few)
+    return model, pca
 
 
 def _main(what: str, *words: str) -> None:

@@ -74,8 +74,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     z_follows : bool, default=False
         Let Z follow F in the later F-steps of ``map="adaptive_rbf"``: each batch of rows takes its Z-step anew, so that
         an F-step lowers the penalised objective over F and Z at once, whatever ``z_solver`` is. Lowers the error where
-        rows abound, so that the map cannot fit them all (1,500,000 distorted images of MNIST: by a fifth); with few it
-        fits them too hard (10,000 images: 0.3 % worse).
+        rows abound, so that the map cannot fit them all, as with distorted copies of images; with few it fits them too
+        hard.
     C : float, default=0.1
         Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,19 @@ def objective(mapping: Any, problem: AdaptiveRegression, Z: Floats, weight: Floa
     return LAM * mapping.penalty + 0.5 * MU * float(rows.sum() if weight is None else weight @ rows)
 
 
+def check_slopes(slopes: Slopes, point: list[Floats], value: Callable[[], float]) -> None:
+    """Compare the derivatives with differences of the value at the point, whose numbers are moved one by one."""
+    for array, slope in zip(point, (slopes.center, slopes.width, slopes.weight), strict=True):
+        for place in np.ndindex(array.shape):
+            step, at = 1e-6, array[place]
+            values = []
+            for moved in (at + step, at - step):
+                array[place] = moved
+                values.append(value())
+            array[place] = at
+            assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-8)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_gradient_is_that_of_finite_differences(weighted: bool) -> None:
     rng = np.random.default_rng(1)
@@ -59,15 +73,7 @@ def test_the_gradient_is_that_of_finite_differences(weighted: bool) -> None:
     slopes, other = Slopes(7, 4, 3, 2, np.float64), Slopes(7, 4, 3, 2, np.float64)
     other(x + 1.0, z, weight, *point)  # what an earlier batch has left there
     slopes(x, z, weight, *point)
-    for array, slope in zip(point, (slopes.center, slopes.width, slopes.weight), strict=True):
-        for place in np.ndindex(array.shape):
-            step, at = 1e-6, array[place]
-            values = []
-            for moved in (at + step, at - step):
-                array[place] = moved
-                values.append(other(x, z, weight, *point))
-            array[place] = at
-            assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5, abs=1e-8)
+    check_slopes(slopes, point, lambda: other(x, z, weight, *point))
 
 
 def test_the_gradient_is_that_of_the_objective_whose_coordinates_follow() -> None:
@@ -88,15 +94,7 @@ def test_the_gradient_is_that_of_the_objective_whose_coordinates_follow() -> Non
     slopes, other = Slopes(40, 4, 3, 2, np.float64), Slopes(40, 4, 3, 2, np.float64)
     slopes(x, follow, None, *point)
     assert seen[0] > 5  # the interesting case: coordinates on a margin
-    for array, slope in zip(point, (slopes.center, slopes.width, slopes.weight), strict=True):
-        for place in np.ndindex(array.shape):
-            step, at = 1e-6, array[place]
-            values = []
-            for moved in (at + step, at - step):
-                array[place] = moved
-                values.append(other(x, follow, None, *point) + hinge[-1])
-            array[place] = at
-            assert slope[place] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4, abs=1e-7)
+    check_slopes(slopes, point, lambda: other(x, follow, None, *point) + hinge[-1])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
