@@ -55,8 +55,7 @@ def worth(n_jobs: int | None, operations: float) -> int | None:
 
 
 def alone() -> AbstractContextManager[Any]:
-    """Keep BLAS to the calling thread. Its number of threads is the whole process's: only the main thread changes it,
-    since two threads that put it back in the wrong order would leave it wrong.
+    """Keep BLAS to the calling thread.
 
     Examples
     --------
@@ -64,9 +63,16 @@ def alone() -> AbstractContextManager[Any]:
     ...     n_threads(None)
     1
     """
+    return held(1)
+
+
+def held(n_threads: int) -> AbstractContextManager[Any]:
+    """Let BLAS have so many threads. Their number is the whole process's: only the main thread changes it, since two
+    threads that put it back in the wrong order would leave it wrong.
+    """
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
-    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    context: AbstractContextManager[Any] = _controller().limit(limits=n_threads, user_api="blas")
     return context
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
 from sklearn import get_config
 
 from ldsvm import threads
@@ -23,6 +22,7 @@ from ldsvm.typing import Array
 T = TypeVar("T")
 
 BLOCK = 1_000_000  # float64 numbers in the temporary copy of a block of rows: 8 MB, near the processor
+LEAST = 1_000  # rows that are worth an addition of M x M numbers
 GROUPS = 16  # of consecutive blocks that are worked on at a time, and so the most threads
 
 
@@ -170,32 +170,37 @@ class FeatureSums(FeatureEvaluation):
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
         return self.product(mapping, np.float64)
 
-    def inner_gram(self) -> Array:
-        """Phi' w Phi (M, M)."""
+    def normal(self, Z: Array) -> tuple[Array, Array]:
+        """Phi' w Phi (M, M) and Phi' w Z (M, L), in one pass."""
         if sp.issparse(self.Phi):
             block = self.rows(slice(None))
-            out: Array = (block.T @ block).toarray()
-            return out
-        total = np.zeros((self.Phi.shape[1],) * 2, order="F")
-        for rows in row_blocks(*self.Phi.shape):  # adds to the lower triangle in place: no M x M product per block
-            total = dsyrk(1.0, self.rows(rows).T, beta=1.0, c=total, lower=1, overwrite_c=1)
-        total += np.tril(total, -1).T
-        return total
+            return (block.T @ block).toarray(), block.T @ Z
+        N, M = self.Phi.shape
+        gram, product, cross = np.zeros((M, M)), np.empty((M, M)), np.zeros((M, Z.shape[1]))
+        with threads.held(self.n_threads):  # threads of our own would want a sum of M x M each
+            for rows in row_blocks(N, M, max(BLOCK, LEAST * M)):
+                block = self.rows(rows)
+                # NumPy sees one array twice and computes one half. SciPy's in-place dsyrk holds the interpreter, and
+                # its BLAS is another one, whose threads and NumPy's would wait for each other on the same cores.
+                np.matmul(block.T, block, out=product)
+                gram += product
+                cross += block.T @ Z[rows]
+        return gram, cross
 
-    def cross(self, Z: Array) -> Array:
-        """Phi' w Z (M, L)."""
+    def cross(self, Z: Array, at: Array | None = None) -> Array:
+        """Phi' w Z (M, L). at: numbers of the rows that Z is of, where it is 0 on all others."""
 
         def add(group: list[slice]) -> Array:
-            total = np.zeros((self.Phi.shape[1], Z.shape[1]))
+            total = np.zeros((M, Z.shape[1]))
             for rows in group:
-                total += self.rows(rows).T @ Z[rows]
+                total += self.rows(rows if at is None else at[rows]).T @ Z[rows]
             return total
 
-        N, M = self.Phi.shape
-        total: Array = sum(by_groups(add, N, M, self.n_threads), start=np.zeros((M, Z.shape[1])))
+        M = self.Phi.shape[1]
+        total: Array = sum(by_groups(add, len(Z), M, self.n_threads), start=np.zeros((M, Z.shape[1])))
         return total
 
-    def rows(self, rows: slice) -> Any:
+    def rows(self, rows: slice | Array) -> Any:
         """Rows of the features in float64, scaled by the square root of their weights."""
         block = self.Phi[rows].astype(np.float64)
         if self.root is None:
@@ -215,7 +220,7 @@ class FeatureRegression(FeatureSums, Regression):
         self.basis, self.lam = basis, lam
         N, M = Phi.shape
         self.dual = N < M
-        self.ridge = Ridge(self._outer_gram() if self.dual else self.inner_gram(), n_threads)
+        self.ridge = Ridge(self._outer_gram() if self.dual else self.normal(np.empty((N, 0)))[0], n_threads)
 
     def fit(self, Z: Array, mu: float, near: Map | None = None) -> Map:
         ridge = 2.0 * self.lam / mu

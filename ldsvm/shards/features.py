@@ -71,18 +71,23 @@ class Features(Inputs):
     def _fill(self, X: Any, Phi: Array) -> None:
         self.basis.fill(X, Phi, self.n_threads, _precision(X))
 
-    def gram(self) -> Array:
-        """Phi' Phi (M, M)."""
-        total = np.zeros((self.basis.size,) * 2)
-        for _, sums in self._features():
-            total += sums.inner_gram()
-        return total
+    def normal(self) -> tuple[Array, Array]:
+        """Phi' Phi (M, M) and Phi' Z (M, L)."""
+        M = self.basis.size
+        gram, cross = np.zeros((M, M)), np.zeros((M, self.Z.shape[1]))
+        for rows, sums in self._features():
+            more = sums.normal(self.Z[rows])
+            gram += more[0]
+            cross += more[1]
+        return gram, cross
 
     def cross(self) -> Array:
-        """Phi' Z (M, L)."""
+        """Phi' (Z - F) (M, L), from the features of the rows whose Z is not F: the others are beyond every margin."""
         total = np.zeros((self.basis.size, self.Z.shape[1]))
         for rows, sums in self._features():
-            total += sums.cross(self.Z[rows])
+            moved = self.Z[rows] - self.F[rows]
+            at = np.flatnonzero(moved.any(axis=1))
+            total += sums.cross(moved[at], at)
         return total
 
     def map(self, W: Array) -> None:

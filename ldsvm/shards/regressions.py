@@ -39,14 +39,22 @@ class ShardRegression(ABC):
             self.team.tell("use", basis)
             self._basis, self._ridge = basis, None
 
-    def _solve(self, basis: Basis, mu: float) -> BasisMap:
-        """The exact weights on a basis."""
+    def _solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
+        """The exact weights on a basis. near: the map on it whose F = Phi W the shards have, None where there is none.
+
+        With G = Phi' Phi, (G + r I) (W + D) = Phi' Z and G W = Phi' F give (G + r I) D = Phi' (Z - F) - r W, which
+        takes the features of the rows that have moved, and of no others.
+        """
         self._use(basis)
-        if self._ridge is None:
-            self._ridge = Ridge(self.team.sum("gram"), self.n_threads)
-        mapping = BasisMap(basis, self._ridge.solve(self.team.sum("cross"), 2.0 * self.lam / mu))
-        self.team.call("map", mapping.W)
-        return mapping
+        ridge = 2.0 * self.lam / mu
+        if self._ridge is None or near is None:
+            gram, cross = self.team.sum("normal")
+            self._ridge = Ridge(gram, self.n_threads)
+            W = self._ridge.solve(cross, ridge)
+        else:
+            W = near.W + self._ridge.solve(self.team.sum("cross") - ridge * near.W, ridge)
+        self.team.call("map", W)
+        return BasisMap(basis, W)
 
 
 class Fixed(ShardRegression):
@@ -57,7 +65,7 @@ class Fixed(ShardRegression):
         self.basis = basis
 
     def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
-        return self._solve(self.basis if near is None else near.basis, mu)
+        return self._solve(self.basis if near is None else near.basis, mu, near)
 
 
 class Learned(ShardRegression):
@@ -80,14 +88,14 @@ class Learned(ShardRegression):
         assert isinstance(begin, Gaussians)
         machines = (V, b, mu) if self.follows and near is not None else None
         steps = self.steps if near is None or machines is not None else max(1, self.steps // SHORTER)
-        old = self._solve(begin, mu)
+        old = self._solve(begin, mu, near)
         ridge, value = self._ridge, self._value(old, mu, V, b)
         moved, W = self._descend(self._revived(begin), old.W, mu, steps, machines)
         if np.isfinite(moved.centers).all() and np.isfinite(W).all():
             if machines is not None:
                 self.go(BasisMap(moved, W))
                 self.team.call("z_step", *machines)
-            new = self._solve(moved, mu)
+            new = self._solve(moved, mu, None)
             if self._value(new, mu, V, b) < value:
                 return new
             self.go(old)
