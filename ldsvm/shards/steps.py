@@ -19,7 +19,7 @@ from ldsvm.solvers.svm_problem import relative_gap
 from ldsvm.typing import Array
 
 WORK = 256 * 2**20  # bytes of a shard's memory for the problems of the g-step that are solved together
-PER_ROW = 128  # of which one problem takes so many for a row, and a row of coordinates
+PER_ROW = 32  # of which one problem takes so many for a row, with the few rows that are worked on
 
 
 def together(rows: int, K: int) -> int:
@@ -27,8 +27,8 @@ def together(rows: int, K: int) -> int:
 
     Examples
     --------
-    >>> together(100_000, 10), together(1_000_000, 10), together(10**9, 10)
-    (10, 2, 1)
+    >>> together(500_000, 10), together(2_000_000, 10), together(10**9, 10)
+    (10, 4, 1)
     """
     return int(np.clip(WORK // (PER_ROW * max(rows, 1)), 1, K))
 

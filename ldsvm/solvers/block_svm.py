@@ -14,7 +14,7 @@ it is done again. A sample tells where to begin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ WAY = tuple(0.5**i for i in range(11))  # shares of a way that are tried
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
 FEWEST = 200  # rows to work on; with fewer the width is doubled
+BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
 
 
 @dataclass(frozen=True)
@@ -85,38 +86,49 @@ class Part:
         block-lower; and sum c (1,) and sum c y z (P,) of the rows that are taken to be inside the margin.
         """
         if wanted.v is None:
-            free = (np.arange(len(self.y)) + self.first) % wanted.stride == 0
+            free = np.zeros(len(self.y), bool)
+            free[-self.first % wanted.stride :: wanted.stride] = True
             self._choose(free, np.zeros(len(free), bool), float(wanted.stride))
         else:
-            beyond = self._beyond(wanted.v)
-            free = np.abs(beyond) <= wanted.width
-            if wanted.more:
-                free |= self.free | self._wrong(beyond)
-            self._choose(free, ~free & (beyond < 0.0), 1.0)
-        gram = np.zeros((len(self.Zt),) * 2)
+            free, low = self.free.copy(), np.empty(len(self.y), bool)
+            for rows in self._blocks():
+                beyond = self._beyond(wanted.v, rows)
+                near = np.abs(beyond) <= wanted.width
+                free[rows] = near | free[rows] | self._wrong(beyond, rows) if wanted.more else near
+                low[rows] = ~free[rows] & (beyond < 0.0)
+            self._choose(free, low, 1.0)
+        P = len(self.Zt)
+        gram, held = np.zeros((P, P)), np.zeros(1 + P)
         kernels.rows_gram(self.z, gram)
         counts = [len(self.signs), np.count_nonzero(self.signs > 0), self.penalties.sum()]
-        inside = self.c[self.low]
-        held = [[inside.sum()], self.Zt[:, self.low] @ (inside * self.y[self.low])]
-        return np.concatenate([counts, self.z @ self.signs, gram.ravel(), *held])
+        for rows in self._blocks():
+            low = self.low[rows]
+            inside = self.c[rows][low]
+            held[0] += inside.sum()
+            held[1:] += self.Zt[:, rows][:, low] @ (inside * self.y[rows][low])
+        return np.concatenate([counts, self.z @ self.signs, gram.ravel(), held])
 
     def look(self, ends: tuple[Array, Array]) -> Array:
         """At the points WAY between two machines (P,), 1 at the second: hinges of all rows, and rows that are on the
         other side than they were taken for (2, points).
         """
-        begin, end = (self._beyond(v) for v in ends)
-        points = [begin + t * (end - begin) for t in WAY]
-        return np.array([
-            [np.maximum(0.0, -beyond) @ self.c for beyond in points],
-            [np.count_nonzero(self._wrong(beyond)) for beyond in points],
-        ])  # fmt: skip
+        out = np.zeros((2, len(WAY)))
+        for rows in self._blocks():
+            begin, end = (self._beyond(v, rows) for v in ends)
+            for i, t in enumerate(WAY):
+                beyond = begin + t * (end - begin)
+                out[:, i] += np.maximum(0.0, -beyond) @ self.c[rows], np.count_nonzero(self._wrong(beyond, rows))
+        return out
 
-    def _beyond(self, v: Array) -> Array:
-        beyond: Array = self.y * (v @ self.Zt) - 1.0
+    def _blocks(self) -> Iterator[slice]:
+        return (slice(start, start + BLOCK) for start in range(0, len(self.y), BLOCK))
+
+    def _beyond(self, v: Array, rows: slice) -> Array:
+        beyond: Array = self.y[rows] * (v @ self.Zt[:, rows]) - 1.0
         return beyond
 
-    def _wrong(self, beyond: Array) -> Array:
-        wrong: Array = ~self.free & np.where(self.low, beyond > SIDE, beyond < -SIDE)
+    def _wrong(self, beyond: Array, rows: slice) -> Array:
+        wrong: Array = ~self.free[rows] & np.where(self.low[rows], beyond > SIDE, beyond < -SIDE)
         return wrong
 
     def _choose(self, free: Array, low: Array, scale: float) -> None:
