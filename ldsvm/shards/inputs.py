@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ldsvm.baselines import memory
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
+from ldsvm.shards.nearest import Nearest
 from ldsvm.shards.source import BlockError, RowBlocks
 from ldsvm.typing import Array
 
@@ -37,6 +39,8 @@ class Inputs:
         self.offset = 0  # of the first row, in the order of all shards
         self.labels: Any = None
         self.width, self.largest = 0, LARGEST
+        self.stride = 0  # between rows that k-means looks at
+        self.drawn: list[Array] | None = None  # their inputs, where they are kept
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -104,26 +108,43 @@ class Inputs:
         found = [X[here[self._within(here, rows)] - self.offset - rows.start] for rows, X in self._parts()]
         return here, np.concatenate(found).astype(np.float32)
 
-    def nearest(self, centers: Array, stride: int) -> tuple[Array, Array]:
-        """One Lloyd step over every row whose number is a multiple of stride: sums (M, D) and counts (M,) by centre.
+    def draw(self, stride: int) -> None:
+        """Let `nearest` look at the rows whose number is a multiple of stride; their inputs are kept while there is
+        memory for them. stride 0 ends that.
+        """
+        self.stride, self.drawn, left = stride, None, self.free
+        if not stride or self.X is not None:
+            return
+        kept = []
+        for X in self._every():
+            left -= X.nbytes
+            if left < 0:
+                return
+            kept.append(X.copy())
+        self.drawn = kept
 
-        In float64, so that which centre is nearest does not depend on how the rows lie in blocks. Sums are of inputs
-        as they are: of float32 numbers or bytes they are exact, in any order.
+    def _every(self) -> Iterator[Array]:
+        """Inputs of every row that was drawn, by blocks."""
+        if self.drawn is not None:
+            yield from self.drawn
+            return
+        for rows, X in self._parts():
+            yield X[-(self.offset + rows.start) % self.stride :: self.stride]
+
+    def nearest(self, centers: Array) -> tuple[Array, Array]:
+        """One Lloyd step over the rows that were drawn: sums (M, D) and counts (M,) by centre.
+
+        Sums are of inputs as they are: of float32 numbers or bytes they are exact, in any order.
         """
         M, D = centers.shape
-        shift = centers.mean(axis=0)
-        c = centers - shift
-        half = 0.5 * np.einsum("md,md->m", c, c)
+        nearest = Nearest(centers)
         sums, counts = np.zeros((M, D)), np.zeros(M)
-        for rows, X in self._parts():
-            first = -(self.offset + rows.start) % stride
-            some = X[first::stride]
-            for part in row_blocks(len(some), max(M, D)):
-                x = some[part].astype(np.float64)
-                place = np.argmin(half - (x - shift) @ c.T, axis=1)
-                order = np.argsort(place, kind="stable")
-                here, starts = np.unique(place[order], return_index=True)
-                sums[here] += np.add.reduceat(x[order], starts, axis=0)
+        for X in self._every():
+            for rows in row_blocks(len(X), max(M, D)):
+                x = X[rows].astype(np.float64)
+                place = nearest(x)
+                chosen = sp.csr_array((np.ones(len(x)), place, np.arange(len(x) + 1)), shape=(len(x), M))
+                sums += chosen.T @ x
                 counts += np.bincount(place, minlength=M)
         return sums, counts
 

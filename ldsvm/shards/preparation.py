@@ -109,13 +109,15 @@ def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:
     stride = max(1, N // (PER_CENTRE * M))
     centers = start.astype(np.float64)
     most = int(np.clip(N // stride // M, *KMEANS_STEPS))
+    team.tell("draw", stride)
     for step in range(most):
         team.report(f"k-means, step {step + 1} of at most {most}")
-        sums, counts = team.sum("nearest", centers, stride)
+        sums, counts = team.sum("nearest", centers)
         moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], centers)
         shift = float(np.square(moved - centers).sum())
         centers = moved
         if shift <= CLOSE * variance:
             break
+    team.tell("draw", 0)
     found: Array = centers.astype(np.float32)
     return found
