@@ -26,7 +26,8 @@ from ldsvm.typing import Array
 
 MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
 WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
-WAY = tuple(0.5**i for i in range(11))  # shares of a way that are tried
+# Shares of a way that are tried; tiny ones since with few rows to hold it a machine may go as far as it likes.
+WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
 FEWEST = 200  # rows to work on; with fewer the width is doubled

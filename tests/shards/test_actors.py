@@ -121,14 +121,14 @@ def test_workers_that_are_killed_during_preparation_are_replaced(
     plain, killed = Actors._each, []
 
     def killing(self: Actors, calls: Any) -> Any:
-        if calls[0][0] in ("begin", "column_squares", "nearest", "gram") and calls[0][0] not in killed:
+        if calls[0][0] in ("begin", "column_squares", "nearest", "normal") and calls[0][0] not in killed:
             killed.append(calls[0][0])
             os.kill(pids(self)[0], signal.SIGKILL)
         return plain(self, calls)
 
     monkeypatch.setattr(Actors, "_each", killing)
     found = model().fit(cut(train, 400), executor=OnRay(2))
-    assert killed == ["begin", "column_squares", "nearest", "gram"] and teams[-1].lost == 4
+    assert killed == ["begin", "column_squares", "nearest", "normal"] and teams[-1].lost == 4
     assert far(found, model().fit(cut(train, 400), executor=Threads(2))) < 1e-8
 
 

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from ldsvm import LDSVMClassifier, RowBlocks, fit_path
-from ldsvm.shards import BlockError, OnRay, Serial, Threads
+from ldsvm.mac.scheme import Scheme
+from ldsvm.maps.rbf import Gaussians
+from ldsvm.shards import BlockError, OnRay, Serial, Threads, preparation
+from ldsvm.shards.regressions import Fixed
+from ldsvm.shards.shard import Shard
 from tests.shards.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -116,11 +120,89 @@ def test_centres_are_those_of_lloyds_steps(train: Data) -> None:
 def test_many_rows_for_a_centre_are_thinned_in_k_means_the_same_for_all_blocks(
     train: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldsvm.shards import preparation
-
     monkeypatch.setattr(preparation, "PER_CENTRE", 5)
     one, other = (model().fit(rows, executor=Threads(2)) for rows in (cut(train, 450), cut(train, 1, 331, 650)))
     np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
+
+
+@pytest.mark.parametrize(("memory", "reads"), [(0, True), (100_000, False), (10_000_000, False)])
+def test_rows_that_k_means_looks_at_are_read_once_where_there_is_memory(
+    memory: int, reads: bool, train: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "PER_CENTRE", 2)  # every seventh of 900 rows: 66 KB
+    read, seen = RowBlocks.read, []
+
+    def noting(self: RowBlocks, i: int) -> Any:
+        seen.append(i)
+        return read(self, i)
+
+    with Serial(memory=memory).team(cut(train, 400), None, 1) as team:
+        team.call("look", 1e18)
+        team.tell("draw", 7)
+        monkeypatch.setattr(RowBlocks, "read", noting)
+        sums, counts = team.sum("nearest", train[0][:2])
+        assert seen == ([0, 1] if reads else [])
+        team.tell("draw", 0)
+        assert team.shards[0].drawn is None
+    X = train[0][::7]
+    nearer = ((X[:, None] - train[0][:2]) ** 2).sum(axis=2).argmin(axis=1)
+    assert counts.tolist() == np.bincount(nearer).tolist()
+    np.testing.assert_allclose(sums, [X[nearer == m].sum(axis=0) for m in (0, 1)])
+
+
+def apart() -> Data:
+    """Rows of three classes, most of which come to lie beyond every margin."""
+    X, y = np.random.default_rng(0).normal(size=(900, 4)), np.arange(900) % 3
+    X[np.arange(900), y] += 4.0
+    return X, y
+
+
+def test_features_are_computed_once_an_iteration_and_again_only_of_rows_whose_z_has_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, z_step = Gaussians.__call__, Shard.z_step
+    rows, moved, found = [0], [0], []
+
+    def computed(self: Gaussians, X: Any, dtype: Any) -> Any:
+        rows[0] += len(X)
+        return plain(self, X, dtype)
+
+    def stepped(self: Shard, *args: Any) -> float:
+        worst = z_step(self, *args)
+        moved[0] = np.count_nonzero((self.Z != self.F).any(axis=1))
+        return worst
+
+    def count(info: dict[str, Any]) -> None:
+        found.append((rows[0], moved[0]))
+        rows[0] = 0
+
+    monkeypatch.setattr(Gaussians, "__call__", computed)
+    monkeypatch.setattr(Shard, "z_step", stepped)
+    model(C=10.0).fit(cut(apart(), 400), executor=Serial(memory=0), callback=count)
+    assert found[0] == (2 * 900, 0)  # for the Gram matrix and Phi'Z, and for F
+    assert all(computed == 900 + some for computed, some in found[1:])
+    assert 0 < found[-1][1] < 0.5 * 900
+
+
+def test_the_step_from_the_last_weights_is_the_ridge_solution() -> None:
+    rows = cut(apart(), 300)
+    near = model(C=10.0).fit(rows)
+    mapping, machines = near.map_, (near.coef_, near.intercept_)
+    with Serial(memory=0).team(rows, None, 1) as team:
+        team.call("look", 1e18)
+        team.call("begin", 0, near.classes_, Scheme(3), np.ones(3), 10.0, "batched")
+        team.call("use", mapping.basis)
+        team.call("map", mapping.W)
+        team.call("z_step", *machines, 2.0)
+        gram, cross = team.sum("normal")
+        np.testing.assert_allclose(team.sum("cross"), cross - gram @ mapping.W, atol=1e-9 * np.abs(cross).max())
+        steps = Fixed(team, mapping.basis, 0.1, 1)
+        whole = steps.fit(2.0, None, *machines)
+        step = steps.fit(0.5, whole, *machines)  # with another ridge
+        Phi, Z = mapping.basis(apart()[0], np.float64).astype(np.float32).astype(float), team.shards[0].Z
+    for found, mu in ((whole, 2.0), (step, 0.5)):
+        wanted = np.linalg.solve(Phi.T @ Phi + 2 * 0.1 / mu * np.eye(60), Phi.T @ Z)
+        np.testing.assert_allclose(found.W, wanted, atol=1e-8 * np.abs(wanted).max())
 
 
 def test_equal_rows_are_one_centre_and_it_is_said() -> None:

@@ -68,6 +68,7 @@ def test_many_rows_are_solved_on_few_of_them_and_exactly(
     monkeypatch.setattr(block_svm, "MANY", 100)
     monkeypatch.setattr(block_svm, "SAMPLE", 150)
     monkeypatch.setattr(block_svm, "FEWEST", 20)
+    monkeypatch.setattr(block_svm, "BLOCK", 999)  # of rows that are looked at together
     for cuts in ([], [1, 1, 1_500, 3_999]):
         v, found, _ = solved(Z, y, c, None, np.split(np.arange(4_000), cuts))
         gap = duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], found[:, None])
@@ -106,6 +107,30 @@ def test_rows_of_a_sample_that_misleads_are_found_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(block_svm, "SAMPLE", 100)  # every thirtieth
     v, _, _ = solved(Z, y, c, None, [np.arange(3_000)])
     np.testing.assert_allclose(v[:3], [*V[0], b[0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5])
+@pytest.mark.parametrize("width", [1e-3, 1e-4])
+def test_few_rows_that_let_a_machine_go_anywhere_are_joined_by_few_others(
+    width: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Z, y = problem(20_000, 3, seed)
+    Z[y > 0] += 1.5
+    c = np.full(20_000, 0.05)
+    for name, value in {"MANY": 100, "SAMPLE": 200, "FEWEST": 2, "WIDTH": width}.items():
+        monkeypatch.setattr(block_svm, name, value)
+    taken: list[float] = []
+    plain = Part.take
+
+    def noting(self: Part, wanted: Take) -> np.ndarray:
+        found = plain(self, wanted)
+        taken.append(found[0])
+        return found
+
+    monkeypatch.setattr(Part, "take", noting)
+    v, alpha, _ = solved(Z, y, c, None, [np.arange(20_000)])
+    assert duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], alpha[:, None]) < 1e-9
+    assert min(taken[1:]) < 20 and max(taken) < 2_500  # of the rows close to the margin none was missing in the end
 
 
 def test_a_nearby_answer_saves_passes_and_does_not_change_the_answer() -> None:
