@@ -58,7 +58,8 @@ def fit(
         K = len(facts.classes)
         L = K - 1 if model.n_components == "auto" else int(model.n_components)
         points = class_points(model.init, K, L, random_state)
-        steps = ShardSteps(team, regression, points, scheme.n_machines, max(facts.sizes), facts.N)
+        penalties = model.C * weights * facts.counts
+        steps = ShardSteps(team, regression, points, scheme, penalties, max(facts.sizes), facts.N)
         with threads.alone():  # as `solve` does: the steps bring their own
             solution = run(steps, options, callback, kept)
     if kept is not None and solution.reason not in UNFINISHED:

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldsvm.mac.g_step import warn_of_gap
+from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.state import Info, Model
 from ldsvm.mac.steps import Steps
 from ldsvm.maps.features import BasisMap
 from ldsvm.shards.regressions import ShardRegression
 from ldsvm.shards.teams import Team, Traffic, repaired
+from ldsvm.solvers import linear_svm
 from ldsvm.solvers.block_svm import Pass, Sums, Take, extended, solve
-from ldsvm.solvers.svm_problem import relative_gap
+from ldsvm.solvers.svm_problem import duality_gap, relative_gap
 from ldsvm.typing import Array
 
 WORK = 256 * 2**20  # bytes of a shard's memory for the problems of the g-step that are solved together
@@ -42,13 +44,17 @@ class _Sums:
 
 
 class ShardSteps(Steps):
-    """points (K, L): where the rows of each class begin. largest: rows of the largest shard."""
+    """points (K, L): where the rows of each class begin. penalties (K,): of all rows of each. largest: rows of the
+    largest shard.
+    """
 
     def __init__(
-        self, team: Team, regression: ShardRegression, points: Array, n_machines: int, largest: int, rows: int
-    ) -> None:
+        self, team: Team, regression: ShardRegression, points: Array, scheme: Scheme, penalties: Array, largest: int,
+        rows: int,
+    ) -> None:  # fmt: skip
         self.team, self.regression, self.points, self.rows = team, regression, points, rows
-        K, L = n_machines, points.shape[1]
+        self.scheme, self.penalties = scheme, penalties
+        K, L = scheme.n_machines, points.shape[1]
         self.V, self.b = np.zeros((K, L)), np.zeros(K)
         self.mapping: BasisMap
         self.model: Model
@@ -85,7 +91,7 @@ class ShardSteps(Steps):
         self.V, self.b = np.zeros_like(self.V), np.zeros_like(self.b)
         self.team.call("start", self.points)
         return self._timed(
-            {"f": lambda: self._f_step(mu, None), "g": self._g_step}, {"kkt": None, "seconds_z": 0.0}
+            {"f": lambda: self._f_step(mu, None), "g": self._first_g_step}, {"kkt": None, "seconds_z": 0.0}
         )  # fmt: skip
 
     def _iterate(self, mu: float) -> Info:
@@ -117,6 +123,15 @@ class ShardSteps(Steps):
     def _f_step(self, mu: float, near: BasisMap | None) -> Info:
         self.mapping = self.regression.fit(mu, near, self.V, self.b)
         return {}
+
+    def _first_g_step(self) -> Info:
+        """Where every row is at its class's point, the problem is that of one row a class, with all their penalties."""
+        Y, part = self.scheme.signs(np.arange(self.scheme.n_classes))
+        C = part * self.penalties[:, None]
+        self.V, self.b, alpha = linear_svm.solve(self.points, Y, C)
+        gap = float(duality_gap(self.points, self.V, self.b, Y, C, alpha).max())
+        warn_of_gap(gap)
+        return {"gap": gap}
 
     def _g_step(self) -> Info:
         """Train the machines, some problems at a time; of the old and the new one the better is kept."""

@@ -22,6 +22,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "random": {"centers": "random"},
     "linear": {"map": "linear"},
     "one against one": {"multi_class": "ovo", "n_components": 4},
+    "weights": {"class_weight": "balanced"},
     "balanced": {"class_weight": "balanced", "n_components": 3, "init": "random"},
 }
 
@@ -43,7 +44,7 @@ def test_blocks_and_executors_do_not_change_the_model(params: dict[str, Any], tr
         assert other.stop_reason_ == one.stop_reason_ and other.best_iter_ == one.best_iter_
 
 
-@pytest.mark.parametrize("name", ["random", "linear", "one against one"])
+@pytest.mark.parametrize("name", ["random", "linear", "one against one", "weights"])
 def test_it_is_the_model_of_rows_in_memory(name: str, train: Data, valid: Data) -> None:
     params = {**MAPS[name], "centers": "random"}
     memory = model(**params).fit(*train, eval_set=valid)
@@ -233,7 +234,7 @@ def test_a_callback_stops_the_run_and_sees_what_moved(train: Data) -> None:
     seen: list[dict[str, Any]] = []
     found = model().fit(cut(train, 500), callback=lambda info: seen.append(info) or len(seen) == 3)  # type: ignore[func-returns-value]
     assert found.stop_reason_ == "callback" and found.n_iter_ == 2
-    assert all(info["calls"] > 10 and info["bytes_down"] == info["bytes_up"] == info["lost"] == 0 for info in seen)
+    assert all(info["calls"] > 4 and info["bytes_down"] == info["bytes_up"] == info["lost"] == 0 for info in seen)
     assert all(0 <= info["seconds_fastest"] <= info["seconds_slowest"] for info in seen)
 
 
