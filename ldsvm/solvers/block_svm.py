@@ -9,7 +9,7 @@ steps the more rows there are, and all but some per cent of them lie well on one
 multipliers of 0, or C, and a linear hinge; where they are taken to be so, the objective can only fall, since a hinge is
 the larger of its two pieces. So when the machine that comes out leaves every row on its side, it is the optimum of all;
 else the way to it is gone as far as the true objective falls, the rows that have changed sides there are set free, and
-it is done again. A sample tells where to begin.
+it is done again. It begins at the nearby machine or, where there is none with few rows near its margin, at a sample's.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are work
 WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
+NEAR = 0.01  # see `svm_kernels.NEAR`: the machine before a Z-step is all but optimal after it
+CROWD = 0.25  # share of the rows near the margin of a nearby machine with which there is no point in beginning there
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
 
@@ -62,7 +64,7 @@ class Take:
     """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
     more: those that are worked on already, too, and those that v has on the other side than they were taken for. tries:
-    how often the width has been made smaller.
+    how often the width has been made smaller. count: only count those near the margin.
     """
 
     stride: int = 1
@@ -70,6 +72,7 @@ class Take:
     width: float = 0.0
     more: bool = False
     tries: int = 0
+    count: bool = False
 
 
 class Part:
@@ -86,6 +89,9 @@ class Part:
         """Choose the rows to work on. Return their n, those with y > 0, sum c, sum y z (P,) and sum z z' (P, P),
         block-lower; and sum c (1,) and sum c y z (P,) of the rows that are taken to be inside the margin.
         """
+        if wanted.count:
+            close = (np.abs(self._beyond(wanted.v, rows)) <= wanted.width for rows in self._blocks())
+            return np.array([sum(np.count_nonzero(some) for some in close)])
         if wanted.v is None:
             free = np.zeros(len(self.y), bool)
             free[-self.first % wanted.stride :: wanted.stride] = True
@@ -124,7 +130,7 @@ class Part:
     def _blocks(self) -> Iterator[slice]:
         return (slice(start, start + BLOCK) for start in range(0, len(self.y), BLOCK))
 
-    def _beyond(self, v: Array, rows: slice) -> Array:
+    def _beyond(self, v: Any, rows: slice) -> Array:
         beyond: Array = self.y[rows] * (v @ self.Zt[:, rows]) - 1.0
         return beyond
 
@@ -194,12 +200,11 @@ def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, A
 
     N: all rows. near: answers of nearby problems, or zeros. The parts then hold the multipliers that bounds are from.
     """
-    every = dict.fromkeys(near, Take(stride=max(1, N // SAMPLE) if N > MANY else 1))
-    found = _solved(places.take(every), places.go, L, near)
     if N <= MANY:
+        found = _solved(places.take(dict.fromkeys(near, Take())), places.go, L, near)
         return {k: v for k, (v, _) in found.items()}
+    wanted = {k: Take(v=v, width=WIDTH) for k, v in _guesses(places, N, L, near).items()}
     answers: dict[int, Array] = {}
-    wanted = {k: Take(v=v, width=WIDTH) for k, (v, _) in found.items()}
     while wanted:
         facts = places.take(wanted)
         thin = {k for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
@@ -222,6 +227,15 @@ def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, A
             place = min(best, int(np.flatnonzero(wrong)[-1]))  # where some rows are set free
             wanted[k] = Take(v=points[place], width=before[k].width / 4, more=True, tries=before[k].tries)
     return answers
+
+
+def _guesses(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, Array]:
+    """Where to begin: at the nearby machines with few rows near their margins, else at the machines of a sample."""
+    wanted = {k: Take(v=v, width=WIDTH, count=True) for k, v in near.items() if v[:L].any()}
+    close = {k for k, (rows,) in places.take(wanted).items() if rows <= CROWD * N} if wanted else set()
+    sample = {k: Take(stride=max(1, N // SAMPLE)) for k in near if k not in close}
+    found = _solved(places.take(sample), places.go, L, near) if sample else {}
+    return {k: near[k] if k in close else found[k][0] for k in near}
 
 
 def _solved(
@@ -260,7 +274,7 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, tuple[Arr
         return v, 0.0
     if more:
         found = yield Pass(kernels.HINGE, near[None], 1)
-        v, share = near.copy(), kernels.NEAR
+        v, share = near.copy(), NEAR
         best = 0.5 * np.sum(v[:L] ** 2) + found.sums[0] + more - v @ inside
     else:
         v, best, share = yield from _begin(moments, gram.reshape(P, P), L, near)
@@ -345,4 +359,4 @@ def _begin(
     found = yield Pass(kernels.HINGE, np.stack(guesses), len(guesses))
     values = [0.5 * np.sum(v[:L] ** 2) + lost for v, lost in zip(guesses, found.sums, strict=True)]
     chosen = int(np.argmin(values))
-    return guesses[chosen].copy(), values[chosen], kernels.NEAR if chosen == 3 else kernels.FAR
+    return guesses[chosen].copy(), values[chosen], NEAR if chosen == 3 else kernels.FAR

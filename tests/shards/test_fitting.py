@@ -40,7 +40,9 @@ def test_blocks_and_executors_do_not_change_the_model(params: dict[str, Any], tr
         other = model(**params).fit(rows, eval_set=valid, executor=executor)
         # with pairs of classes few rows tell the bias, so rounding shows more
         assert far(other, one) < (1e-5 if "multi_class" in params else 1e-8), executor
-        assert [h["valid_error"] for h in other.history_] == [h["valid_error"] for h in one.history_]
+        errors, wanted = ([h["valid_error"] for h in found.history_] for found in (other, one))
+        # from random centroids some machines are b = -1, whatever the row: there labels tie, and rounding decides
+        np.testing.assert_allclose(errors, wanted, atol=0.01 if "init" in params else 0.0)
         assert other.stop_reason_ == one.stop_reason_ and other.best_iter_ == one.best_iter_
 
 
