@@ -32,7 +32,7 @@ from ldsvm.shards import OnRay, Serial, Threads
 LARGE, FIRST, M = 2_000_000, 60_000, 1_000
 GAMMA = 0.02 / 255**2  # of pixels from 0 to 255
 LIMIT = 5 * 2**30 // 2  # bytes of inputs and features that the large fit may keep
-LITTLE = 400 * 2**20  # the same for the fits from one worker to two: inputs, and no features
+LITTLE = 700 * 2**20  # the same for the fits from one worker to two: inputs, and no features
 TURNED = Distortion(2, 12)  # of the large fit's images
 #: of those with learned centres, with their number, gradient steps of an F-step, F-steps after the first, and whether Z
 #: follows F in these
@@ -178,7 +178,7 @@ def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]
 
 def scaling(result: Result, quick: bool) -> None:
     """From one worker to two, and a model of the costs: what it predicts for two, and for many machines."""
-    rows, size, iterations = (10_000, 100, 3) if quick else (400_000, M, 5)
+    rows, size, iterations = (10_000, 100, 3) if quick else (800_000, M, 5)
     place = folder(20_000 if quick else LARGE, TURNED)
     blocks = RowBlocks.parquet(place, "digit", rows=min(rows // 4, BLOCK))
     blocks = RowBlocks(blocks.blocks[: rows // (blocks.blocks[0].rows or rows)])
