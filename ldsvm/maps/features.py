@@ -170,13 +170,15 @@ class FeatureSums(FeatureEvaluation):
         """F (N, L) with every product in float64: the objective must see what the ridge solve has gained."""
         return self.product(mapping, np.float64)
 
-    def normal(self, Z: Array) -> tuple[Array, Array]:
-        """Phi' w Phi (M, M) and Phi' w Z (M, L), in one pass."""
+    def normal(self, Z: Array, gram: Array | None = None, cross: Array | None = None) -> tuple[Array, Array]:
+        """Phi' w Phi (M, M) and Phi' r Z (M, L), r the root of the weights w, in one pass; added to those given."""
+        N, M = self.Phi.shape
+        gram = np.zeros((M, M)) if gram is None else gram
+        cross = np.zeros((M, Z.shape[1])) if cross is None else cross
         if sp.issparse(self.Phi):
             block = self.rows(slice(None))
-            return (block.T @ block).toarray(), block.T @ Z
-        N, M = self.Phi.shape
-        gram, product, cross = np.zeros((M, M)), np.empty((M, M)), np.zeros((M, Z.shape[1]))
+            return gram + (block.T @ block).toarray(), cross + block.T @ Z
+        product = np.empty((M, M))
         with threads.held(self.n_threads):  # threads of our own would want a sum of M x M each
             for rows in row_blocks(N, M, max(BLOCK, LEAST * M)):
                 block = self.rows(rows)
@@ -188,7 +190,7 @@ class FeatureSums(FeatureEvaluation):
         return gram, cross
 
     def cross(self, Z: Array, at: Array | None = None) -> Array:
-        """Phi' w Z (M, L). at: numbers of the rows that Z is of, where it is 0 on all others."""
+        """Phi' r Z (M, L), r the root of the weights. at: rows that Z is of, where it is 0 on all others."""
 
         def add(group: list[slice]) -> Array:
             total = np.zeros((M, Z.shape[1]))

@@ -76,9 +76,7 @@ class Features(Inputs):
         M = self.basis.size
         gram, cross = np.zeros((M, M)), np.zeros((M, self.Z.shape[1]))
         for rows, sums in self._features():
-            more = sums.normal(self.Z[rows])
-            gram += more[0]
-            cross += more[1]
+            gram, cross = sums.normal(self.Z[rows], gram, cross)
         return gram, cross
 
     def cross(self) -> Array:

@@ -112,13 +112,12 @@ class Inputs:
         """Let `nearest` look at the rows whose number is a multiple of stride; their inputs are kept while there is
         memory for them. stride 0 ends that.
         """
-        self.stride, self.drawn, left = stride, None, self.free
+        self.stride, self.drawn = stride, None
         if not stride or self.X is not None:
             return
-        kept = []
+        kept, count = [], len(range(-self.offset % stride, len(self), stride))
         for X in self._every():
-            left -= X.nbytes
-            if left < 0:
+            if count * X.shape[1] * X.itemsize > self.free:
                 return
             kept.append(X.copy())
         self.drawn = kept

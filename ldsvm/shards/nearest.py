@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ldsvm.typing import Array
 
-# Of float32: relative rounding, what the smallest numbers are off by, and a size well below the largest.
-UNIT, TINY, LARGE = 2.0**-24, 2.0**-126, 2.0**120
+# By precision: relative rounding, what the smallest numbers are off by, and sizes between which it is good enough.
+ROUNDING: dict[Any, tuple[float, float, float, float]] = {
+    np.float32: (2.0**-24, 2.0**-126, 2.0**-60, 2.0**60),
+    np.float64: (2.0**-53, 2.0**-1022, -1.0, np.inf),
+}
 
 
 class Nearest:
-    """The answer of float64 arithmetic, so that it does not depend on how rows lie in blocks.
+    """The first of the centres that float64 arithmetic cannot tell from the nearest, however rows lie in blocks.
 
     By |x - c|^2 / 2 = |x|^2 / 2 - x'c + |c|^2 / 2, around the centres' mean, the nearest centre has the least
-    |c|^2 / 2 - x'c. In float32 that is off by (D + 4) UNIT (|x| + |c|/2) |c| at most. A row is done again in float64
-    only where the two least lie closer than twice that.
+    |c|^2 / 2 - x'c. With a relative rounding u that is off by (D + 4) u (|x| + |c|/2) |c| at most. In float32 a row is
+    done where the two least lie farther apart than twice that, the others are done again in float64.
 
     Examples
     --------
@@ -25,27 +30,36 @@ class Nearest:
 
     def __init__(self, centers: Array) -> None:
         self.shift = centers.mean(axis=0)
-        self.centers = centers - self.shift
-        self.half = 0.5 * np.einsum("md,md->m", self.centers, self.centers)
+        centers = centers - self.shift
+        half = 0.5 * np.einsum("md,md->m", centers, centers)
+        self.reach = float(np.sqrt(2.0 * half.max()))
         with np.errstate(over="ignore"):  # then no row is sure
-            self._columns = np.ascontiguousarray(self.centers.T, dtype=np.float32)
-            self._half = self.half.astype(np.float32)
-        self._reach = float(np.sqrt(2.0 * self.half.max()))
+            self.operands = {
+                dtype: (np.ascontiguousarray(centers.T, dtype=dtype), half.astype(dtype)) for dtype in ROUNDING
+            }
 
     def __call__(self, x: Array) -> Array:
-        """Numbers (n,) of the centres nearest to rows x (n, D) float64; the first of equals."""
+        """Numbers (n,) of the centres nearest to rows x (n, D) float64."""
         x = x - self.shift
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = x.astype(np.float32) @ self._columns
-            np.subtract(self._half, value, out=value)
-            place = value.argmin(axis=1)
-            every = np.arange(len(x))
-            least = value[every, place]
-            value[every, place] = np.inf
-            apart = value.min(axis=1) - least
-        size = np.sqrt(np.einsum("nd,nd->n", x, x))
-        size = (size + 0.5 * self._reach) * self._reach
-        error = (x.shape[1] + 4) * (UNIT * size + TINY)
-        unsure = np.flatnonzero(~((apart > 2.0 * error) & (size < LARGE)))
-        place[unsure] = (self.half - x[unsure] @ self.centers.T).argmin(axis=1)
+        value, error = self._values(x, np.float32)
+        place = value.argmin(axis=1)
+        every = np.arange(len(x))
+        least = value[every, place]
+        value[every, place] = np.inf
+        with np.errstate(invalid="ignore"):
+            unsure = np.flatnonzero(~(value.min(axis=1) - least > 2.0 * error))
+        if len(unsure):
+            value, error = self._values(x[unsure], np.float64)
+            place[unsure] = (value <= (value.min(axis=1) + 2.0 * error)[:, None]).argmax(axis=1)
         return place
+
+    def _values(self, x: Array, dtype: Any) -> tuple[Array, Array]:
+        """|c|^2 / 2 - x'c (n, M), and how far they may be off (n,): infinity where the precision is not good enough."""
+        unit, tiny, small, large = ROUNDING[dtype]
+        columns, half = self.operands[dtype]
+        size = np.sqrt(np.einsum("nd,nd->n", x, x))
+        error = (x.shape[1] + 4) * (unit * (size + 0.5 * self.reach) * self.reach + tiny)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = x.astype(dtype) @ columns
+            np.subtract(half, value, out=value)
+        return value, np.where((size < large) & (small < self.reach < large), error, np.inf)

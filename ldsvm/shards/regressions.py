@@ -36,8 +36,9 @@ class ShardRegression(ABC):
 
     def _use(self, basis: Basis) -> None:
         if basis is not self._basis:
+            self._basis = self._ridge = None  # until all shards have it: a worker may be lost on the way
             self.team.tell("use", basis)
-            self._basis, self._ridge = basis, None
+            self._basis = basis
 
     def _solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
         """The exact weights on a basis. near: the map on it whose F = Phi W the shards have, None where there is none.

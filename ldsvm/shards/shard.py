@@ -81,6 +81,10 @@ class Shard(Features):
             one = (whole, y, c) if part.all() else (np.ascontiguousarray(whole[:, part]), y[part], c[part])
             self.svm[k] = Part(*one, self.offset)
 
+    def svm_near(self, machines: dict[int, Array]) -> dict[int, Array]:
+        """Count the rows near the margins of these machines, see `Part.near`."""
+        return self.crew.each(lambda k: self.svm[k].near(machines[k]), list(machines))
+
     def svm_take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         """Choose the rows that each of these problems works on, see `Part.take`."""
         return self.crew.each(lambda k: self.svm[k].take(wanted[k]), list(wanted))

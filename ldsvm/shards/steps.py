@@ -21,7 +21,8 @@ from ldsvm.solvers.svm_problem import duality_gap, relative_gap
 from ldsvm.typing import Array
 
 WORK = 256 * 2**20  # bytes of a shard's memory for the problems of the g-step that are solved together
-PER_ROW = 32  # of which one problem takes so many for a row, with the few rows that are worked on
+# of which one problem takes 18 for a row, and some 220 more for a row that is worked on, mostly a few per cent
+PER_ROW = 32
 
 
 def together(rows: int, K: int) -> int:
@@ -156,6 +157,10 @@ class _Everywhere:
     """The rows of all shards, see `block_svm.Places`."""
 
     team: Team
+
+    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
+        found: dict[int, Array] = self.team.sum("svm_near", machines)
+        return found
 
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         found: dict[int, Array] = self.team.sum("svm_take", wanted)

@@ -1,6 +1,6 @@
 """The interior-point SVM of `linear_svm` on rows in several places: only Newton sums move.
 
-`newton` is the method of `svm_kernels.interior_point`, step for step, as a generator: it yields the passes over the
+`newton` is the method of `svm_kernels.interior_point`, as a generator: it yields the passes over the
 rows that it needs and is sent their sums, so several problems can ask for their passes together. `Part` holds one
 problem's rows of one place and does the passes, with the same compiled kernels.
 
@@ -30,7 +30,7 @@ WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are work
 WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
-NEAR = 0.01  # see `svm_kernels.NEAR`: the machine before a Z-step is all but optimal after it
+NEAR = 0.01  # as `svm_kernels.NEAR`, and lower: a machine to begin at is all but optimal on the rows that are chosen
 CROWD = 0.25  # share of the rows near the margin of a nearby machine with which there is no point in beginning there
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
@@ -64,7 +64,7 @@ class Take:
     """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
     more: those that are worked on already, too, and those that v has on the other side than they were taken for. tries:
-    how often the width has been made smaller. count: only count those near the margin.
+    how often the width has been made smaller.
     """
 
     stride: int = 1
@@ -72,7 +72,6 @@ class Take:
     width: float = 0.0
     more: bool = False
     tries: int = 0
-    count: bool = False
 
 
 class Part:
@@ -85,13 +84,15 @@ class Part:
         self.Zt, self.y, self.c, self.first = Zt, y, c, first
         self.free, self.low = np.ones(len(y), bool), np.zeros(len(y), bool)  # worked on; taken to be inside the margin
 
+    def near(self, v: Array) -> Array:
+        """Count the rows within WIDTH of the margin of v (P,), and all."""
+        beyond = (self._beyond(v, rows) for rows in self._blocks())
+        return np.array([sum(np.count_nonzero(np.abs(some) <= WIDTH) for some in beyond), len(self.y)])
+
     def take(self, wanted: Take) -> Array:
         """Choose the rows to work on. Return their n, those with y > 0, sum c, sum y z (P,) and sum z z' (P, P),
         block-lower; and sum c (1,) and sum c y z (P,) of the rows that are taken to be inside the margin.
         """
-        if wanted.count:
-            close = (np.abs(self._beyond(wanted.v, rows)) <= wanted.width for rows in self._blocks())
-            return np.array([sum(np.count_nonzero(some) for some in close)])
         if wanted.v is None:
             free = np.zeros(len(self.y), bool)
             free[-self.first % wanted.stride :: wanted.stride] = True
@@ -130,7 +131,7 @@ class Part:
     def _blocks(self) -> Iterator[slice]:
         return (slice(start, start + BLOCK) for start in range(0, len(self.y), BLOCK))
 
-    def _beyond(self, v: Any, rows: slice) -> Array:
+    def _beyond(self, v: Array, rows: slice) -> Array:
         beyond: Array = self.y[rows] * (v @ self.Zt[:, rows]) - 1.0
         return beyond
 
@@ -183,7 +184,10 @@ def extended(V: Array, b: Array | float) -> Array:
 
 
 class Places(Protocol):
-    """What `solve` asks of all places, for problems by number, and gets added up: `Part.take`, `do` and `look`."""
+    """What `solve` asks of all places, for problems by number, and gets added up: what `Part` has."""
+
+    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
+        """Count the rows near their margins, and all."""
 
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         """Choose the rows to work on."""
@@ -198,16 +202,18 @@ class Places(Protocol):
 def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, Array]:
     """Solve problems side by side: machines (P,) by number.
 
-    N: all rows. near: answers of nearby problems, or zeros. The parts then hold the multipliers that bounds are from.
+    N: all rows, of which a problem may have some. near: answers of nearby problems, or zeros. The parts then hold the
+    multipliers that bounds are from.
     """
     if N <= MANY:
         found = _solved(places.take(dict.fromkeys(near, Take())), places.go, L, near)
         return {k: v for k, (v, _) in found.items()}
-    wanted = {k: Take(v=v, width=WIDTH) for k, v in _guesses(places, N, L, near).items()}
+    counts = places.near(near)
+    wanted = {k: Take(v=v, width=WIDTH) for k, v in _guesses(places, counts, L, near).items()}
     answers: dict[int, Array] = {}
     while wanted:
         facts = places.take(wanted)
-        thin = {k for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, N)}
+        thin = {k for k, one in wanted.items() if not one.more and facts[k][0] < min(FEWEST, counts[k][1])}
         begin: dict[int, Any] = {k: one.v for k, one in wanted.items() if k not in thin}
         solved = _solved({k: facts[k] for k in begin}, places.go, L, begin)
         end = {k: v for k, (v, _) in solved.items()}
@@ -229,11 +235,10 @@ def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, A
     return answers
 
 
-def _guesses(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, Array]:
+def _guesses(places: Places, counts: dict[int, Array], L: int, near: dict[int, Array]) -> dict[int, Array]:
     """Where to begin: at the nearby machines with few rows near their margins, else at the machines of a sample."""
-    wanted = {k: Take(v=v, width=WIDTH, count=True) for k, v in near.items() if v[:L].any()}
-    close = {k for k, (rows,) in places.take(wanted).items() if rows <= CROWD * N} if wanted else set()
-    sample = {k: Take(stride=max(1, N // SAMPLE)) for k in near if k not in close}
+    close = {k for k, (some, every) in counts.items() if near[k][:L].any() and some <= CROWD * every}
+    sample = {k: Take(stride=max(1, int(counts[k][1]) // SAMPLE)) for k in near if k not in close}
     found = _solved(places.take(sample), places.go, L, near) if sample else {}
     return {k: near[k] if k in close else found[k][0] for k in near}
 

@@ -105,6 +105,9 @@ class _Here:
     parts: list[Part]
     team: Blocks
 
+    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
+        return self.team.each(lambda k: self.parts[k].near(machines[k]), list(machines))
+
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         return self.team.each(lambda k: self.parts[k].take(wanted[k]), list(wanted))
 

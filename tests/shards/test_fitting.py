@@ -14,6 +14,8 @@ from ldsvm.maps.rbf import Gaussians
 from ldsvm.shards import BlockError, OnRay, Serial, Threads, preparation
 from ldsvm.shards.regressions import Fixed
 from ldsvm.shards.shard import Shard
+from ldsvm.shards.teams import Local, WorkerLost
+from ldsvm.solvers import block_svm
 from tests.shards.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -132,7 +134,6 @@ def test_many_rows_for_a_centre_are_thinned_in_k_means_the_same_for_all_blocks(
 def test_rows_that_k_means_looks_at_are_read_once_where_there_is_memory(
     memory: int, reads: bool, train: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "PER_CENTRE", 2)  # every seventh of 900 rows: 66 KB
     read, seen = RowBlocks.read, []
 
     def noting(self: RowBlocks, i: int) -> Any:
@@ -141,7 +142,7 @@ def test_rows_that_k_means_looks_at_are_read_once_where_there_is_memory(
 
     with Serial(memory=memory).team(cut(train, 400), None, 1) as team:
         team.call("look", 1e18)
-        team.tell("draw", 7)
+        team.tell("draw", 7)  # 66 KB of 461
         monkeypatch.setattr(RowBlocks, "read", noting)
         sums, counts = team.sum("nearest", train[0][:2])
         assert seen == ([0, 1] if reads else [])
@@ -185,6 +186,37 @@ def test_features_are_computed_once_an_iteration_and_again_only_of_rows_whose_z_
     assert found[0] == (2 * 900, 0)  # for the Gram matrix and Phi'Z, and for F
     assert all(computed == 900 + some for computed, some in found[1:])
     assert 0 < found[-1][1] < 0.5 * 900
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_a_worker_lost_while_a_basis_is_told_leaves_no_trace(
+    number: int, train: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the others have the new basis already, and F of the old one
+    params = {"map": "adaptive_rbf", "n_basis": 20, "center_steps": 60, "z_follows": True}
+    wanted = model(**params).fit(cut(train, 400), executor=Serial())
+    plain, seen = Local._each, []
+
+    def losing(self: Local, calls: Any) -> Any:
+        answers = plain(self, calls)
+        seen.extend(call for call, _ in calls if call == "use")
+        if calls[0][0] == "use" and len(seen) == number:
+            raise WorkerLost("gone")
+        return answers
+
+    monkeypatch.setattr(Local, "_each", losing)
+    found = model(**params).fit(cut(train, 400), executor=Serial())
+    assert len(seen) > number and far(found, wanted) < 1e-3  # gradient steps in float32 make rounding larger
+
+
+def test_pairs_of_rare_classes_among_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = apart()
+    y = np.where(np.arange(900) < 720, 0, y)  # some 60 rows each of the others, fewer than are worked on at least
+    params = {"multi_class": "ovo", "C": 10.0, "centers": "random"}
+    wanted = model(**params).fit(cut((X, y), 400))
+    monkeypatch.setattr(block_svm, "MANY", 500)
+    found = model(**params).fit(cut((X, y), 400))
+    np.testing.assert_allclose([h["nested"] for h in found.history_], [h["nested"] for h in wanted.history_], rtol=1e-6)
 
 
 def test_the_step_from_the_last_weights_is_the_ridge_solution() -> None:

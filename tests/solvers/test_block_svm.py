@@ -20,6 +20,9 @@ def solved(Z: np.ndarray, y: np.ndarray, c: np.ndarray, near: np.ndarray | None,
     passes: list[int] = []
 
     class Everywhere:
+        def near(self, machines: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+            return {k: reduce(add, [part.near(v) for part in parts]) for k, v in machines.items()}
+
         def take(self, wanted: dict[int, Take]) -> dict[int, np.ndarray]:
             return {k: reduce(add, [part.take(one) for part in parts]) for k, one in wanted.items()}
 
@@ -131,6 +134,24 @@ def test_few_rows_that_let_a_machine_go_anywhere_are_joined_by_few_others(
     v, alpha, _ = solved(Z, y, c, None, [np.arange(20_000)])
     assert duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], alpha[:, None]) < 1e-9
     assert min(taken[1:]) < 20 and max(taken) < 2_500  # of the rows close to the margin none was missing in the end
+
+
+@pytest.mark.parametrize(("width", "begun_there"), [(0.5, True), (1e3, False)])
+def test_a_nearby_machine_is_begun_at_unless_most_rows_are_near_its_margin(
+    width: float, begun_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Z, y = problem(4_000, 3, seed=2)
+    Z[y > 0] += 3.0
+    c = np.full(4_000, 1.0)
+    near, _, _ = solved(Z, y, 1.1 * c, None, [np.arange(4_000)])
+    for name, value in {"MANY": 100, "SAMPLE": 150, "FEWEST": 20, "WIDTH": width}.items():
+        monkeypatch.setattr(block_svm, name, value)
+    wanted: list[Take] = []
+    plain = Part.take
+    monkeypatch.setattr(Part, "take", lambda self, take: (wanted.append(take), plain(self, take))[1])
+    v, alpha, _ = solved(Z, y, c, near, [np.arange(4_000)])
+    assert (wanted[0].v is near) == begun_there and (wanted[0].v is None) != begun_there
+    assert duality_gap(Z, v[None, :3], v[3:4], y[:, None], c[:, None], alpha[:, None]) < 1e-9
 
 
 def test_a_nearby_answer_saves_passes_and_does_not_change_the_answer() -> None:
