@@ -1,8 +1,8 @@
 """The interior-point SVM of `linear_svm` on rows in several places: only Newton sums move.
 
-`newton` is the method of `svm_kernels.interior_point`, as a generator: it yields the passes over the
-rows that it needs and is sent their sums, so several problems can ask for their passes together. `Part` holds one
-problem's rows of one place and does the passes, with the same compiled kernels.
+`newton` is the method of `svm_kernels.interior_point`, as a generator: it yields the passes over the rows that it needs
+and is sent their sums, so several problems can ask for their passes together. `Part` holds one problem's rows of one
+place and does the passes, with the same compiled kernels.
 
 With many rows (`MANY`) the problem is solved on few of them, exactly (`solve`): the interior-point method takes more
 steps the more rows there are, and all but some per cent of them lie well on one side of the margin. Those have
