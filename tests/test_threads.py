@@ -34,6 +34,9 @@ def test_a_fit_in_another_thread_leaves_the_number_alone() -> None:
     assert seen == [before] == [blas()]
     with threads.alone():
         assert blas() == {1}
+        with threads.held(2):  # where a product is worth it
+            assert blas() == {2}
+        assert blas() == {1}
 
 
 def test_blas_has_its_threads_back_after_an_error() -> None:
