@@ -145,6 +145,8 @@ def _prefects_pages_show_progress_tables_and_the_report() -> None:
     assert all(name in str(found["tiny-odd-or-even-results"].data) for name in ("ours", "NN", "predict"))
 
 
+# The end of the time may come between the opening of a file and the block that closes it.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_method_over_its_time_is_a_row_with_that_reason_and_the_next_one_runs(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
