@@ -1,27 +1,125 @@
-"""Fitted scikit-learn objects as bytes that run no code when they are read, unlike pickles."""
+"""Fitted models as bytes that run no code when they are read, whoever wrote them.
+
+The format is skops's. A file names a class for each object, and skops calls what is named with arguments from the
+file. It trusts all of scikit-learn by itself, so we compare every object of a file with an exact list of our own
+before anything is built.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
+
+# Classes that are made without a call of the class; each is read by skops's ObjectNode.
+OURS = (
+    "ldsvm.baselines.reduced.ReducedLDSVM",
+    "ldsvm.datasets.lengths.UnitRows",
+    "ldsvm.datasets.text.DensifyingPCA",
+    "ldsvm.datasets.text.StripHeaders",
+    "ldsvm.estimator.LDSVMClassifier",
+    "ldsvm.experiment.coarser.Coarser",
+    "ldsvm.mac.scheme.Scheme",
+    "ldsvm.maps.features.BasisMap",
+    "ldsvm.maps.linear.Identity",
+    "ldsvm.maps.rbf.Gaussians",
+)
+SCIKIT_LEARN = (
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.decomposition._truncated_svd.TruncatedSVD",
+    "sklearn.feature_extraction.text.TfidfTransformer",
+    "sklearn.feature_extraction.text.TfidfVectorizer",
+    "sklearn.impute._base.SimpleImputer",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.MaxAbsScaler",
+    "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._data.StandardScaler",
+)
+# What skops has a reader of its own for: (reader, names).
+VALUES = {
+    "DictNode": ("builtins.dict",),
+    "ListNode": ("builtins.list",),
+    "TupleNode": ("builtins.tuple",),
+    "JsonNode": ("builtins.str",),  # text, numbers, truth values and None
+    "TypeNode": ("builtins.bool", "builtins.float", "builtins.int", "builtins.str", "numpy.float32"),
+    "DTypeNode": ("numpy.dtype",),
+    "NdArrayNode": ("numpy.bool", "numpy.float32", "numpy.float64", "numpy.int64", "numpy.ndarray"),
+}
+ALLOWED = frozenset(
+    [("ObjectNode", name) for name in (*OURS, *SCIKIT_LEARN)]
+    + [(reader, name) for reader, names in VALUES.items() for name in names]
+)
+# What MLflow must tell skops to trust beyond scikit-learn when it reads a model of ours.
+TRUSTED = [*OURS, "numpy.dtype"]
+SCHEMA = "schema.json"  # of skops: the tree of objects
+
+
+class UntrustedModel(ValueError):
+    """A file holds what no model of ours holds; the message is one sentence."""
 
 
 def dumps(fitted: Any) -> bytes:
-    """Return a fitted estimator in skops's format."""
+    """Return a fitted estimator of ours, or a pipeline of our feature steps around it, in skops's format.
+
+    Raises UntrustedModel when it holds an object that `loads` would refuse.
+    """
     from skops.io import dumps as to_bytes
 
     data: bytes = to_bytes(fitted)
+    check(data)
     return data
 
 
 def loads(data: bytes) -> Any:
-    """Return what `dumps` was given."""
+    """Return what `dumps` was given. Raises UntrustedModel, before anything is built, for other content."""
     from skops.io import loads as from_bytes
 
-    return from_bytes(data, trusted=trusted(data))
+    check(data)
+    return from_bytes(data, trusted=TRUSTED)
 
 
-def trusted(data: bytes) -> list[str]:
-    """Name the types in `data` that are ours or NumPy's: skops loads no other that it was not told to trust."""
-    from skops.io import get_untrusted_types
+def check(data: bytes) -> None:
+    """Raise UntrustedModel unless all objects in `data` are of the list above. Builds and imports nothing.
 
-    return [str(name) for name in get_untrusted_types(data=data) if name.startswith(("ldsvm.", "numpy."))]
+    Examples
+    --------
+    >>> from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    >>> check(dumps(StandardScaler()))
+    >>> dumps(FunctionTransformer())
+    Traceback (most recent call last):
+    ...
+    ldsvm.experiment.storing.UntrustedModel: The model holds sklearn.preprocessing._function_transformer.\
+FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models that ldsvm has written.
+    """
+    try:
+        with ZipFile(BytesIO(data)) as file:
+            if packed := [one.filename for one in file.infolist() if one.compress_type != ZIP_STORED]:
+                raise UntrustedModel(f"The model's {packed[0]!r:.60} is compressed; allowed: models as we write them.")
+            tree = json.loads(file.read(SCHEMA))
+    except (BadZipFile, KeyError, ValueError, RecursionError, NotImplementedError) as error:
+        if isinstance(error, UntrustedModel):
+            raise
+        raise UntrustedModel(
+            f"The model cannot be read ({error!s:.100}); allowed: models in skops's format."
+        ) from error
+    for reader, name in _objects(tree):
+        if (reader, name) not in ALLOWED:
+            raise UntrustedModel(
+                f"The model holds {name:.100} ({reader:.30}), which no model of ours needs; "
+                "allowed: models that ldsvm has written."
+            )
+
+
+def _objects(tree: Any) -> Iterator[tuple[str, str]]:
+    """Yield reader and name of each object in skops's tree, at whatever place it stands."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            if {"__loader__", "__class__", "__module__"} & node.keys():
+                yield str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
+            left.extend(node.values())
+        elif isinstance(node, list):
+            left.extend(node)

@@ -24,7 +24,7 @@ from ldsvm.experiment.remote import Server, remote
 from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
 from ldsvm.experiment.store import TrackingFailed as TrackingFailed
 from ldsvm.experiment.store import store_uri as store_uri
-from ldsvm.experiment.storing import dumps, trusted
+from ldsvm.experiment.storing import TRUSTED
 
 FAILURE = "ldsvm.failure"
 ITERATION = (
@@ -122,7 +122,7 @@ class Run:
                 signature=signature,
                 input_example=X,
                 serialization_format="skops",
-                skops_trusted_types=trusted(dumps(fitted)),
+                skops_trusted_types=TRUSTED,
                 pip_requirements=["ldsvm"],
             )
         if info.signature is None:
