@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from unittest import mock
 
-from ldsvm import LDSVMClassifier
-from ldsvm.mac.z_step import z_step
+from ldsvm import LDSVMClassifier, threads
+from ldsvm.mac.in_memory import InMemory
+from ldsvm.mac.loop import run
+from ldsvm.mac.problem import Problem
+from ldsvm.mac.state import Info, Options, Start
+from ldsvm.mac.z_step import penalties, z_step
 from ldsvm.typing import Array
 
 
@@ -29,21 +31,29 @@ class Iterate:
         return self.F, self.V, self.b, self.Y, self.upper
 
 
+class Watched(InMemory):
+    """The steps as they are, with a look at the state before each iteration."""
+
+    def __init__(self, problem: Problem, start: Start, options: Options) -> None:
+        super().__init__(problem, start, options)
+        self.caught: list[Iterate] = []
+
+    def iterate(self, mu: float) -> Info:
+        problem, before = self.problem, replace(self.state, mu=mu)
+        upper = penalties(problem.C, mu, problem.weight)
+        Z = z_step(problem, before, self.options.z_solver)[0].Z
+        self.caught.append(Iterate(before.F, before.V, before.b, problem.Y, upper, before.alpha, Z))
+        return super().iterate(mu)
+
+
 def collect(X: Any, y: Any, *, L: int, C: float, iterations: int, n_basis: int = 1000) -> list[Iterate]:
     """Run MAC from the simplex start on X (N, D), y (N,) and keep every Z-step."""
     model = LDSVMClassifier(
         L, n_basis=n_basis, gamma=1 / 32, C=C, max_iter=iterations, tol=0.0, mu_max=3.0, random_state=0
     )
     prepared = model._prepare(X, y, None, None)
-    caught: list[Iterate] = []
-
-    def spy(problem: Any, state: Any, solver: str) -> Any:
-        upper = 2.0 * problem.C / (state.mu * problem.weight[:, None])
-        after, info = z_step(problem, state, solver)
-        caught.append(Iterate(state.F, state.V, state.b, problem.Y, upper, state.alpha, after.Z))
-        return after, info
-
-    with mock.patch("ldsvm.mac.loop.z_step", spy), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # stopping at max_iter is the purpose here
-        model._solve(prepared, None)
-    return caught
+    problem = replace(prepared.problem, C=C * prepared.problem.C)
+    steps = Watched(problem, prepared.start, model._options())
+    with threads.alone():
+        run(steps, steps.options)
+    return steps.caught

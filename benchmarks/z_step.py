@@ -22,6 +22,7 @@ per_row = partial(solve_any, solver="osqp")
 def run(quick: bool) -> Result:
     N, repeats = (2000, 1) if quick else (10_000, 3)
     X, y = (a[:N] for a in mnist(seed=0).train)
+    N = len(y)
     result = Result(settings={"N": N, "threads": 1, "C": 0.1, "n_basis": 1000, "seed": 0, "repeats": repeats})
     ratios: dict[str, list[float]] = {"osqp": [], "qpsolvers": []}
     worst = 0.0
