@@ -14,7 +14,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from ldsvm.datasets.words import ordinal
 from ldsvm.experiment.judge import Score
 
 
@@ -165,11 +164,15 @@ def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Chec
     # A smaller level makes it harder to be better, but easier to be not worse.
     allowed = level(rules.confidence, look) if better else 1 - rules.confidence
     p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
-    what = f"only the challenger is right on {ours} rows, only the champion on {theirs}"
-    chance = f"equally good models would differ so in {100 * p:.3g} % of cases"
-    bound = f"{'at most' if better else 'more than'} {100 * allowed:.3g} % is wanted"
-    said = f"{what}: {chance}, {bound} of the {ordinal(look)} challenger of this champion"
-    return Check(f"mcnemar {rules.evidence}", p <= allowed if better else p > allowed, p, allowed, said)
+    passed = p <= allowed if better else p > allowed
+    if better:
+        found = "enough evidence" if passed else "not enough evidence"
+        needed = f"≤ {allowed:.3g} (challenger {look} of this champion)"
+    else:
+        found = "no evidence that it is worse" if passed else "evidence that it is worse"
+        needed = f"> {allowed:.3g}"
+    said = f"{found}: McNemar p = {p:.3g}, needed {needed}"
+    return Check(f"mcnemar {rules.evidence}", passed, p, allowed, said)
 
 
 def level(confidence: float, look: int) -> float:

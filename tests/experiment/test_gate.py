@@ -53,7 +53,9 @@ def test_an_error_that_is_not_below_the_champions_never_promotes(wrong: int, pro
 def test_a_gain_within_chance_does_not_promote() -> None:
     verdict = judged({}, wrong=79, only=(10, 9))
     assert not verdict.promote
-    assert verdict.sentence.startswith("Refused: only the challenger is right on 10 rows, only the champion on 9: ")
+    few = judged({}, only=(3, 0))  # a fair coin's three heads in three tosses: 1 / 8
+    said = "not enough evidence: McNemar p = 0.125, needed ≤ 0.025 (challenger 1 of this champion)"
+    assert few.sentence == f"Refused: {said}."
 
 
 def test_two_equal_models_are_rarely_taken_for_different_ones() -> None:
@@ -90,14 +92,15 @@ def test_the_levels_of_all_looks_add_up_to_what_is_allowed_and_the_sentence_says
     assert sum(level(0.95, look) for look in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
     later = judged({}, only=(40, 24), look=3)
     assert judged({}, only=(40, 24), look=1).promote is False and not later.promote
-    assert later.sentence.endswith("at most 0.417 % is wanted of the third challenger of this champion.")
+    assert later.sentence.endswith("needed ≤ 0.00417 (challenger 3 of this champion).")
     assert judged({}, only=(40, 22)).promote and not judged({}, only=(40, 22), look=3).promote
     assert judged({"evidence": "not_worse"}, only=(22, 38), look=9).checks[0].bound == pytest.approx(0.05)
 
 
 def test_not_worse_takes_an_equal_model_and_refuses_one_that_is_worse_beyond_chance() -> None:
     assert judged({"evidence": "not_worse"}, only=(10, 12)).promote
-    assert not judged({"evidence": "not_worse"}, only=(10, 40)).promote
+    worse = judged({"evidence": "not_worse"}, only=(0, 5))
+    assert worse.sentence == "Refused: evidence that it is worse: McNemar p = 0.0312, needed > 0.05."
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     for part in (title, "## Classes", "| basis functions | 40 |", "## Limits", "95 % interval", "SHA-256"):
         assert all(part in text for text in (first, refused, second))
     compared = f"{title}3, compared with digits version 1"
-    for part in (compared, "| the champion | ", "## Drift", "is wanted of the second challenger of this champion"):
+    for part in (compared, "| the champion | ", "## Drift", "(challenger 2 of this champion)"):
         assert part in second and part not in first
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
