@@ -109,12 +109,15 @@ class Run:
         """Keep a fitted classifier, loadable by `mlflow.sklearn.load_model`, with its signature and an example.
 
         Returns its address. name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of
-        its input. Raises RuntimeError if MLflow could not infer the signature.
+        its input. Numbers are declared as float64, to which MLflow converts smaller types; it never makes them smaller.
+        Raises RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
         from mlflow.models import infer_signature
 
-        signature = infer_signature(X, fitted.predict(X))
+        answers = fitted.predict(X)
+        X = X if X.ndim == 1 else X.astype("float64")
+        signature = infer_signature(X, answers)
         with self.client.file.guard(), mlflow.start_run(run_id=self.id):
             info = mlflow.sklearn.log_model(
                 fitted,

@@ -22,6 +22,7 @@ from ldsvm.experiment.tracking import STEP_METRICS, Tracker, TrackingFailed
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
+    pytest.mark.filterwarnings("ignore:Operation with range is deprecated"),  # of pandas, in MLflow
 ]
 
 
@@ -227,9 +228,46 @@ def test_a_model_of_ours_comes_back_with_the_same_scores(tracker: Tracker) -> No
         run.model(model, X[:5], "digits-ours")
     import mlflow
 
-    (found,) = mlflow.search_logged_models([tracker.experiment_id], output_format="list")
+    (found,) = [m for m in mlflow.search_logged_models([tracker.experiment_id], output_format="list")
+                if m.source_run_id == run.id]  # fmt: skip
     loaded = mlflow.sklearn.load_model(found.model_uri)
     assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+
+
+@pytest.fixture(scope="module")
+def on_a_table(tracker: Tracker) -> tuple[Any, Any, Any]:
+    """A model of named columns as MLflow loads it, some whole numbers as its input, and the answers to them."""
+    import mlflow
+    import pandas
+
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(rng.integers(2, 100, size=(60, 2)), columns=["height", "age"], dtype="float32")
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(table, table["height"] > table["age"])
+    with tracker.run("table", kind="method") as run:
+        loaded = mlflow.pyfunc.load_model(run.model(model, table[:5], "table"))
+    return loaded, table, model.predict(table)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "uint8", "Float64"])
+def test_a_loaded_model_takes_columns_of_any_type_within_float64(on_a_table: tuple[Any, Any, Any], kind: str) -> None:
+    loaded, table, right = on_a_table
+    assert np.array_equal(loaded.predict(table.astype(kind)), right)
+
+
+def test_a_loaded_model_finds_its_columns_by_name(on_a_table: tuple[Any, Any, Any]) -> None:
+    loaded, table, right = on_a_table
+    wider = table.astype("float64")[["age", "height"]].assign(name="x")
+    assert np.array_equal(loaded.predict(wider), right)
+
+
+def test_a_loaded_model_without_names_takes_float64(tracker: Tracker) -> None:
+    import mlflow
+
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(X, X[:, 0] > 0)
+    with tracker.run("array", kind="method") as run:
+        loaded = mlflow.pyfunc.load_model(run.model(model, X[:5], "array"))
+    assert np.array_equal(loaded.predict(X.astype(np.float64)), model.predict(X))
 
 
 def test_telemetry_is_off(tracker: Tracker) -> None:
