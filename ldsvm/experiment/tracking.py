@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ STEP_METRICS = {key: f"iteration/{key}" for key in ITERATION} | {
     "seconds_slowest": "workers/seconds_slowest", "seconds_mean": "workers/seconds_mean",
     "seconds_fastest": "workers/seconds_fastest", "lost": "workers/replaced_so_far",
 }  # fmt: skip
+NEEDED = ("ldsvm", "mlflow", "numpy", "scipy", "scikit-learn", "skops")  # by a logged model, in these versions
 BATCH = 1000  # MLflow refuses more metrics at once
 
 Params = Mapping[str, Any]
@@ -126,7 +128,7 @@ class Run:
                 input_example=X,
                 serialization_format="skops",
                 skops_trusted_types=TRUSTED,
-                pip_requirements=["ldsvm"],
+                pip_requirements=[f"{package}=={version(package)}" for package in NEEDED],
             )
         if info.signature is None:
             raise RuntimeError("the model was logged without a signature")

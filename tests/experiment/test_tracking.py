@@ -266,8 +266,12 @@ def test_a_loaded_model_without_names_takes_float64(tracker: Tracker) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     model = LDSVMClassifier(n_basis=5, random_state=0).fit(X, X[:, 0] > 0)
     with tracker.run("array", kind="method") as run:
-        loaded = mlflow.pyfunc.load_model(run.model(model, X[:5], "array"))
+        source = run.model(model, X[:5], "array")
+    loaded = mlflow.pyfunc.load_model(source)
     assert np.array_equal(loaded.predict(X.astype(np.float64)), model.predict(X))
+    wanted = Path(mlflow.pyfunc.get_model_dependencies(source)).read_text().split()
+    assert f"numpy=={np.__version__}" in wanted
+    assert {line.partition("==")[0] for line in wanted if "==" in line} == set(tracking.NEEDED)
 
 
 def test_telemetry_is_off(tracker: Tracker) -> None:
