@@ -17,7 +17,7 @@ from ldsvm.experiment.config import Config, MethodConfig, Paths
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.spaces import Range
 from ldsvm.experiment.tree import ConfigError as ConfigError
-from ldsvm.experiment.tree import found, override, read, tree_of
+from ldsvm.experiment.tree import found, override, read, short, tree_of
 from ldsvm.experiment.trial import ROWS
 
 MOST_POINTS = 100_000  # of a grid; they are all held in memory
@@ -90,7 +90,7 @@ def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
     rule = rule[:1].lower() + rule[1:]
-    return f'key "{path}" has value {_short(first["input"])}; {rule.removesuffix(".")}.'
+    return f'key "{path}" has value {short(first["input"])}; {rule.removesuffix(".")}.'
 
 
 def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
@@ -103,11 +103,6 @@ def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
             continue
         found.append(part)
     return found
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "..."
 
 
 def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import reprlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,72 @@ class ConfigError(ValueError):
     """A mistake in a file or on the command line; the message is one sentence for the user."""
 
 
+MOST_REPEATED = 100_000  # characters and entries that the aliases of one YAML text may repeat
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML in which 1e-3 is a number (PyYAML wants 1.0e-3) and a key given twice is refused."""
+    """YAML where 1e-3 is a number (PyYAML wants 1.0e-3); refused are keys given twice and aliases that repeat much."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Return the root, after a look at how much its aliases would repeat: a few lines can mean billions."""
+        root = super().get_single_node()
+        if root is not None:
+            sizes: dict[int, int] = {}
+            own: list[int] = []
+            if _size(root, sizes, own) - sum(own) > MOST_REPEATED:
+                raise yaml.YAMLError(f"its aliases repeat more than {MOST_REPEATED:,} characters")
+        return root
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         merge = "tag:yaml.org,2002:merge"  # <<: *anchor, whose keys this mapping may replace
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f'key "{key}" is given twice', problem_mark=node.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f'key "{_cut(str(key))}" is given twice', problem_mark=node.start_mark
+                )
         return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, sizes: dict[int, int], own: list[int]) -> int:
+    """Return the characters and entries of a node with all its aliases written out; `own` gets each node's own."""
+    if id(node) in sizes:
+        if (known := sizes[id(node)]) == 0:
+            raise yaml.YAMLError("an alias stands inside what it repeats")
+        return known
+    sizes[id(node)] = 0  # until it is known
+    scalar = isinstance(node, yaml.ScalarNode)
+    entries = [] if scalar else node.value
+    parts = [part for entry in entries for part in (entry if isinstance(entry, tuple) else (entry,))]
+    own.append(1 + len(node.value) if scalar else 1)
+    sizes[id(node)] = total = own[-1] + sum(_size(part, sizes, own) for part in parts)
+    return total
 
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
 )
+
+
+def short(value: Any) -> str:
+    """Return a value for a message; of a long one its beginning, and no more than that is looked at."""
+    return _cut(_repr.repr(value))
+
+
+def _cut(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+class _Repr(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """Python refuses to write a number of thousands of digits; YAML can give one as 0xfff."""
+        return repr(x) if x.bit_length() < 256 else f"a number of {x.bit_length():,} bits"
+
+
+_repr = _Repr()
+_repr.maxlevel = 3
+_repr.maxstring = _repr.maxother = 100
+_repr.maxlist = _repr.maxtuple = _repr.maxdict = _repr.maxset = 20
 
 
 # What PyYAML raises for impossible dates, numbers of thousands of digits and bottomless nesting is no YAMLError.
@@ -76,7 +128,7 @@ def read(file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read as text ({error}).") from None
     except NOT_YAML as error:
-        raise ConfigError(f"{file}: not valid YAML ({' '.join(str(error).split())}).") from None
+        raise ConfigError(f"{file}: not valid YAML ({_cut(' '.join(str(error).split()), 300)}).") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{file}: holds {type(tree).__name__}; allowed: a mapping of keys to values.")
     return tree
@@ -92,14 +144,15 @@ def override(tree: dict[str, Any], text: str) -> None:
     """Set one entry of a tree as "key=value" says; raise ConfigError when that says nothing."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ConfigError(f'command line: "{text}" is no override; allowed: key=value, such as seed=1.')
+        raise ConfigError(f'command line: "{_cut(text)}" is no override; allowed: key=value, such as seed=1.')
     *parents, last = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            raise ConfigError(f'command line: "{key}" goes below "{parent}", which is a single value.')
+            raise ConfigError(f'command line: "{_cut(key)}" goes below "{_cut(parent)}", which is a single value.')
     try:
         # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name.
         tree[last] = value if value.startswith("*") else yaml.load(value, Loader=_Loader)
-    except NOT_YAML:
-        raise ConfigError(f'command line: {key} has value "{value}"; allowed: a YAML value.') from None
+    except NOT_YAML as error:
+        why = f"; {error}" if type(error) is yaml.YAMLError else ""
+        raise ConfigError(f'command line: {_cut(key)} has value "{_cut(value)}"; allowed: a YAML value{why}.') from None

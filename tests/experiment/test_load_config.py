@@ -255,6 +255,30 @@ def test_a_broken_file_is_one_sentence(tmp_path: Path, case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def laughs(levels: int) -> str:
+    """Return a list whose aliases, written out, have 9 to the power of `levels` entries."""
+    return "[&a0 [x], " + ", ".join(f"&a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(levels)) + "]"
+
+
+@pytest.mark.parametrize("key", ["seed", "title", "methods.Gaussian SVM.params.C", "dataset.classes"])
+def test_a_short_text_whose_aliases_mean_millions_is_refused(tmp_path: Path, key: str) -> None:
+    for value in (laughs(7), "&a [*a]", "&a {b: *a}"):  # the first of 9**7 entries
+        with pytest.raises(ConfigError, match=r"allowed: a YAML value; (its aliases repeat|an alias stands)") as caught:
+            load(tmp_path, tree(), f"{key}={value}")
+        assert len(str(caught.value)) < 400
+    with pytest.raises(ConfigError, match="aliases repeat more than"):
+        load(tmp_path, yaml.safe_dump({k: v for k, v in tree().items() if k != key}) + f"more: {laughs(7)}\n")
+    with pytest.raises(ConfigError, match="aliases repeat more than"):  # one long word, often
+        load(tmp_path, tree(), f"{key}=[&a {'x' * 1000}{', *a' * 1000}]")
+
+
+@pytest.mark.parametrize("value", ["0x" + "f" * 9000, laughs(3), "[" * 20 + "]" * 20, "x" * 9000, "{a" * 900])
+def test_a_message_quotes_the_beginning_of_a_long_value(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"seed.* has value") as caught:
+        load(tmp_path, tree(), f"seed={value}")
+    assert len(str(caught.value)) < 300
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'no file "conf/digit.yaml"; allowed'):
         load_config("conf/digit.yaml", root=ROOT)
