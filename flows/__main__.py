@@ -142,7 +142,7 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
         if isinstance(found, BaseException) and not own:
             raise found
         if asked.name in PRODUCTION and not own:
-            print(f"{found}\nMLflow UI   make ui, then the experiment {config.name}")
+            print(f"{found}\nMLflow UI   {_pages(runs)}, then the experiment {config.name}")
         elif found is not None:
             own_runs = None if asked.name == "report" else str(state.state_details.flow_run_id)
             _show(asked, config, experiment_id, own_runs)
@@ -165,7 +165,7 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     server = remote()
     ui = (
         [
-            ("MLflow UI", shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={config.paths.runs}".replace("$", "$$")])),
+            ("MLflow UI", _pages(config.paths.runs)),
             ("", f"then open {link(experiment_id, 5000, pipeline)}"),
         ]
         if server is None
@@ -173,6 +173,14 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     )
     for name, what in [("report", config.results / REPORT), *ui]:
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
+
+
+def _pages(runs: Path) -> str:
+    """Return the command that serves MLflow's pages of a folder of runs; an image has no Makefile."""
+    if (ROOT / "Makefile").is_file():
+        return shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={runs}".replace("$", "$$")])
+    store = f"sqlite:///{runs / 'mlflow.db'}"
+    return shlex.join(["mlflow", "server", "--port", "5000", "--backend-store-uri", store])
 
 
 def _log_to(file: Path) -> logging.Handler:

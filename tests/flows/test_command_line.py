@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flows import environment
-from flows.__main__ import NAMES, main
+from flows.__main__ import NAMES, _pages, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,3 +87,11 @@ def test_the_users_own_api_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.
     assert os.environ["PREFECT_API_URL"] == "http://127.0.0.1:4200/api"
     assert "PREFECT_HOME" not in os.environ
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_pages_are_named_by_a_command_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = tmp_path / "my runs"
+    assert shlex.split(_pages(runs)) == ["make", "-C", str(ROOT), "ui", f"RUNS={runs}"]
+    monkeypatch.setattr("flows.__main__.ROOT", tmp_path)  # as in an image, which has no Makefile
+    command = shlex.split(_pages(runs))
+    assert command[:2] == ["mlflow", "server"] and f"sqlite:///{runs}/mlflow.db" in command
