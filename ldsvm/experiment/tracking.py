@@ -192,7 +192,10 @@ class Tracker:
 
     @cached_property
     def experiment_id(self) -> str:
-        """Identifier of the experiment, created on first use with its artifacts beside the store."""
+        """Identifier of the experiment, created on first use with its artifacts beside the store.
+
+        Raises TrackingFailed when somebody deleted it in MLflow, which keeps the name until it is removed for good.
+        """
         own = (self.runs.resolve() / "artifacts" / self.experiment).as_uri()
         place = own if remote() is None else None  # a server has a place of its own
         views = dict([view(None), view(self.pipeline)])
@@ -201,6 +204,11 @@ class Tracker:
             found = client.get_experiment_by_name(self.experiment)
             if found is None:
                 return str(client.create_experiment(self.experiment, artifact_location=place, tags=views))
+        if found.lifecycle_stage == "deleted":
+            raise TrackingFailed(
+                f"The experiment {self.experiment!r} was deleted in MLflow; restore it (mlflow experiments restore -x "
+                f"{found.experiment_id}), remove it for good (mlflow gc), or choose another key name."
+            )
         for key in [key for key in views if found.tags.get(key) != views[key]]:
             client.set_experiment_tag(found.experiment_id, key, views[key])
         return str(found.experiment_id)

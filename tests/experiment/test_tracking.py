@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -45,6 +46,19 @@ def points(tracker: Tracker, run_id: str, key: str) -> dict[int, float]:
 def test_the_store_is_a_file_in_the_folder(tracker: Tracker) -> None:
     assert (tracker.runs / "mlflow.db").is_file()
     assert tracking.store_uri(Path("runs")) == f"sqlite:///{Path.cwd() / 'runs' / 'mlflow.db'}"
+
+
+def test_an_experiment_that_was_deleted_in_mlflow_is_told_and_can_be_restored(tracker: Tracker) -> None:
+    found = Tracker(tracker.runs, "binned").experiment_id
+    tracker.client.delete_experiment(found)
+    said = (
+        f"The experiment 'binned' was deleted in MLflow; restore it (mlflow experiments restore -x {found}), "
+        "remove it for good (mlflow gc), or choose another key name."
+    )
+    with pytest.raises(TrackingFailed, match=f"^{re.escape(said)}$"):
+        assert Tracker(tracker.runs, "binned").experiment_id
+    tracker.client.restore_experiment(found)
+    assert Tracker(tracker.runs, "binned").experiment_id == found
 
 
 def test_a_run_that_ends_well_is_finished_and_nested(tracker: Tracker) -> None:
