@@ -17,10 +17,11 @@ from ldsvm.datasets import DataError
 from ldsvm.experiment import scoring
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.memory_limit import watch
-from ldsvm.experiment.production import ProductionConfig
+from ldsvm.experiment.production import ProductionConfig, ScoreConfig
 from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.scoring_rows import Scoring
 from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment.tree import found
 
 
 @flow(name="score")
@@ -30,11 +31,20 @@ def score(config: str, overrides: Sequence[str] = ()) -> str:
     return score_file(settings, produced(settings, "score"), str(flow_run.id))
 
 
+def places(asked: ScoreConfig) -> tuple[str, Path]:
+    """Return input and output: the input is looked for like dataset.path, in the working directory and then in the
+    project's folder; the output is written below the working directory.
+    """
+    given = str(Path(asked.input).expanduser())
+    return found(given, ROOT) or given, Path.cwd() / Path(asked.output).expanduser()
+
+
 @task(name="score", cache_policy=TRACKING["cache_policy"])
 def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     """Load the version with the alias and let it score, chunk by chunk."""
     asked = wanted.score
     assert asked is not None
+    where, output = places(asked)
     with working(f"score {asked.input}", key(config.name, "score")) as news:
         tracker = Tracker(config.paths.runs, config.name, pipeline)
         registry = Registry(tracker, wanted.model)
@@ -44,7 +54,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         if names is None and config.dataset.text is None:
             raise DataError(f"{version} was trained on inputs without names; allowed: a model of a table's columns.")
         job = Scoring(
-            input=str(ROOT / Path(asked.input).expanduser()), output=ROOT / Path(asked.output).expanduser(),
+            input=where, output=output,
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
             source=version.source, format=asked.format or config.dataset.format,
