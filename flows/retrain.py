@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from prefect import flow, task
@@ -16,10 +17,12 @@ from flows.compare import contests, finish, hands
 from flows.environment import experiment, produced
 from flows.progress import key, say, working
 from flows.stages import TRACKING, write_report
+from ldsvm.datasets.atomic import alone
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import promotion
 from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import percent
+from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
 from ldsvm.experiment.registry import Registry, RegistryFailed, Version
 from ldsvm.experiment.tracking import Tracker
@@ -39,6 +42,28 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     """
     settings = experiment(config, overrides)
     asked = produced(settings, "retrain")
+    with turn(settings.paths.runs, asked.model):
+        return retrained(settings, asked)
+
+
+@contextmanager
+def turn(runs: Path, model: str) -> Iterator[None]:
+    """Let one retraining of a production model at a time work in the folder `runs`, however it was started.
+
+    The next one waits before it looks for new rows, so it finds what became of them and does not judge them again.
+    """
+    folder = runs / "registry" / model
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(folder, wait=False))
+        except BlockingIOError:
+            say(f"another retraining of {model} is at work; this one waits for its end")
+            held.enter_context(alone(folder))
+        yield
+
+
+def retrained(settings: Config, asked: ProductionConfig) -> str:
+    """Do what `retrain` does, when its turn has come."""
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
     registry = Registry(tracker, asked.model)
     version = registry.get()

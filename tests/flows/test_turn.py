@@ -1,0 +1,53 @@
+"""Retrainings of one production model take turns, those of another model do not wait."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flows import retrain
+
+
+def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, waits, done = Event(), Event(), list[str]()
+
+    def retrained(settings: Any, asked: Any) -> str:
+        if asked.model == "other":
+            return "not held up"
+        if done:
+            return f"skip: after {done[-1]}"
+        begun.set()
+        assert waits.wait(10)  # until the second one is held up by the first
+        done.append("a verdict")
+        return done[-1]
+
+    def said(text: str) -> None:
+        assert text == "another retraining of m is at work; this one waits for its end"
+        waits.set()
+
+    monkeypatch.setattr(
+        retrain, "experiment", lambda name, _: SimpleNamespace(paths=SimpleNamespace(runs=tmp_path), name=name)
+    )
+    monkeypatch.setattr(retrain, "produced", lambda settings, _: SimpleNamespace(model=settings.name))
+    monkeypatch.setattr(retrain, "retrained", retrained)
+    monkeypatch.setattr(retrain, "say", said)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(retrain.retrain.fn, "m")
+        assert begun.wait(10)
+        assert retrain.retrain.fn("other") == "not held up"
+        second = pool.submit(retrain.retrain.fn, "m")
+        assert (first.result(20), second.result(20)) == ("a verdict", "skip: after a verdict")
+
+
+def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="failed"), retrain.turn(tmp_path, "m"):
+        raise ValueError("failed")
+    with retrain.turn(tmp_path, "m"):
+        pass
