@@ -208,8 +208,10 @@ def attend() -> None:
 def check_api() -> None:
     """Raise ConfigError when the user's PREFECT_API_URL, if there is one, is no address where a server answers."""
     from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.remote import redacted
 
-    url = os.environ.get("PREFECT_API_URL")
+    # Asked without user and password too: one that wants them says so, which is an answer.
+    url = redacted(os.environ.get("PREFECT_API_URL", ""))
     if url and (why := _silent(url)):
         raise ConfigError(
             f'PREFECT_API_URL is "{url}", where no Prefect server answers ({why}); '

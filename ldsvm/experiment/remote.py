@@ -20,11 +20,24 @@ def remote() -> str | None:
     return uri if "://" in uri and not uri.startswith(OWN) else None
 
 
+SECRET = re.compile(r"(^|//)(?:[^\s/?#]*@|[^\s/]*:(?!//)\S*@)")  # the second also where a / is in the password
+ASKED = re.compile(r"([?&](?:user|password|passwd|token|api_key)=)[^&\s]*", re.IGNORECASE)
+
+
+def redacted(text: str) -> str:
+    """Return an address, or a text with addresses, without user and password, for messages.
+
+    >>> redacted("http://me:secret@host:4200/api"), redacted("postgresql://host/db?user=me&password=secret")
+    ('http://host:4200/api', 'postgresql://host/db?user=…&password=…')
+    """
+    return ASKED.sub(r"\1…", SECRET.sub(r"\1", text))
+
+
 class Server:
     """A tracking server, or a database, at an address."""
 
     def __init__(self, uri: str) -> None:
-        self.uri = re.sub(r"//[^@/]*@", "//", uri)  # without user and password, for messages
+        self.uri = redacted(uri)
         # MLflow tries again by itself, but for minutes; what is not tracked now is by `python -m flows sync`.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
@@ -40,7 +53,7 @@ class Server:
         except Exception as error:
             if (cause := _cause(error)) is None:
                 raise
-            why = " ".join(str(cause).split())[:200]
+            why = redacted(" ".join(str(cause).split()))[:200]
             raise TrackingFailed(
                 f"{VARIABLE} {self.uri} does not answer ({why}); see that it runs, or leave the variable out."
             ) from error
