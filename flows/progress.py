@@ -12,12 +12,13 @@ from uuid import UUID
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 
 QUIET_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
 TRIES = 3  # that Prefect may refuse in a row; it does so when it is busy with something else
 START = time.monotonic()
-console = Console(stderr=True, highlight=False)
+console = Console(stderr=True, highlight=False, emoji=False)
 ever_shown: list[str] = []
 
 
@@ -47,7 +48,7 @@ class News:
     def __call__(self, more: str, share: float | None = None) -> None:
         """Replace the last news."""
         self._last = f"{self._text} · {more}"
-        self._status.update(escape(self._last))
+        self._status.update(Text(self._last))  # a string would be searched for codes of emoji
         self._page.show(self._last, share)
         if not console.is_terminal and time.monotonic() - self._shown > QUIET_SECONDS:
             self._shown, self._printed = time.monotonic(), self._last
@@ -107,7 +108,7 @@ def working(text: str, page: str | None = None) -> Iterator[News]:
     if not console.is_terminal and not ever_shown:
         say(f"{text} …")  # where no line moves, the first wait of many seconds is announced
     ever_shown.append(text)
-    with console.status(escape(text)) as status:  # draws nothing where there is no terminal
+    with console.status(Text(text)) as status:  # draws nothing where there is no terminal
         news = News(text, status, _Page(page))
         yield news
     news.end()

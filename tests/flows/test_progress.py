@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from flows import progress
 from flows.stages import _Telling
@@ -44,3 +46,21 @@ def test_a_training_tells_what_it_does_before_it_iterates_and_then_its_iteration
     telling.step({"doing": "reading the rows, blocks: 40"})
     telling.step({"iteration": 0, "valid_error": 0.25})
     assert said == ["first trials; reading the rows, blocks: 40", "first trials; iteration 0, validation 25.0 %"]
+
+
+def test_labels_that_look_like_codes_of_emoji_or_markup_are_shown_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    label = "classes (a:b: 2, [red]c: 1), :smile:"
+    progress.say(label)
+    assert label in capsys.readouterr().err
+    monkeypatch.setattr(progress, "console", Console(file=io.StringIO(), force_terminal=True, width=200, emoji=False))
+    with progress.console.status("") as status:
+        news = progress.News(label, status, progress._Page(None))
+        news("half")
+        with progress.console.capture() as shown:
+            progress.console.print(status.renderable)
+    assert f"{label} · half" in shown.get()
+    with progress.working(label):
+        pass
+    assert label in progress.console.file.getvalue()  # type: ignore[attr-defined]
