@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -24,6 +24,7 @@ from flows import ROOT
 from flows.processes import await_answer, free_ports
 
 if TYPE_CHECKING:
+    from ldsvm.datasets.files import FileSpec
     from ldsvm.experiment.config import Config
     from ldsvm.experiment.production import ProductionConfig
     from ldsvm.studies.config import StudyConfig
@@ -62,6 +63,10 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
     found = load_config(config, _ours(overrides), root=ROOT)
     if os.environ.get("LDSVM_RUNS"):
         _confine(_places(found))
+        for key, spec in _specs(found):
+            for file in _files(spec):  # also through links and globs, and labels that a name puts elsewhere
+                _confine({f"{key}, which reads {file},": str(file)})
+        _check_addresses(found)
     return found
 
 
@@ -72,6 +77,39 @@ def _places(config: Config) -> dict[str, str | None]:
     if config.production and (score := config.production.score):
         found |= {f"production.score.{key}": str(ROOT / getattr(score, key)) for key in ("input", "output")}
     return found
+
+
+def _specs(config: Config) -> list[tuple[str, FileSpec]]:
+    """Return what an experiment reads of users' files, with its key."""
+    from ldsvm.datasets.files import FileSpec
+
+    specs = [] if config.dataset.files is None else [("dataset.path", config.dataset.files)]
+    if config.production and (score := config.production.score):
+        given = str(ROOT / Path(score.input).expanduser())
+        specs.append(("production.score.input", FileSpec(given, format=score.format or config.dataset.format)))
+    return specs
+
+
+def _files(spec: FileSpec) -> list[Path]:
+    """Return the files that would be opened now; none where they cannot be found, which reading them says."""
+    from ldsvm.datasets import DataError
+    from ldsvm.datasets.files.find import find
+
+    with suppress(DataError):
+        return [file for one in find(spec) if one is not None for file in one.files]
+    return []
+
+
+def _check_addresses(config: Config) -> None:
+    """Raise ConfigError for a Ray that the operator has not named in LDSVM_RAY_ADDRESSES: it would get our data."""
+    from ldsvm.experiment.load import ConfigError
+
+    allowed = os.environ.get("LDSVM_RAY_ADDRESSES", "").replace(",", " ").split()
+    given = {f"methods.{name}.executor.address": m.executor.address for name, m in config.methods.items() if m.executor}
+    for key, address in {**given, "search.ray_address": config.search.ray_address}.items():
+        if address is not None and address not in allowed:
+            names = ", ".join(allowed) or "none"
+            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_RAY_ADDRESSES says.")
 
 
 def _confine(places: Mapping[str, str | None], more: Sequence[Path] = ()) -> None:

@@ -122,6 +122,44 @@ def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
         environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
 
 
+def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, outside = tmp_path / "mine", tmp_path / "theirs"
+    monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("LDSVM_DATA", str(inside))
+    for file in (inside / "images.idx3", inside / "own" / "a.csv", outside / "secret.csv", outside / "labels.idx1"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a,label\n1,0\n")
+    (inside / "folder").mkdir()
+    (inside / "folder" / "b.csv").symlink_to(outside / "secret.csv")
+    (inside / "linked").symlink_to(outside)
+    (inside / "beside.idx1").symlink_to(outside / "labels.idx1")
+    score = "production.score={{input: {}, output: data/y.csv}}"
+    table, images = f"dataset.path={inside}/{{}}", f"dataset.path={inside / 'images.idx3'}"
+    assert environment.experiment("conf/own_table.yaml", [table.format("own/*.csv")])
+    for wrong in (
+        [table.format("folder")], [table.format("*/*.csv")], [table.format("**/*.csv")],
+        [images, "dataset.label=../theirs/labels.idx1"], [images, f"dataset.label={outside / 'labels.idx1'}"],
+        [images, "dataset.label=beside.idx1"],
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: below"):
+            environment.experiment("conf/own_table.yaml", wrong)
+    with pytest.raises(ConfigError, match=r"^production\.score\.input, which reads .*; allowed"):
+        environment.experiment("conf/production/digits.yaml", [score.format(inside / "*" / "*.csv")])
+
+
+def test_a_deployed_run_joins_the_rays_that_the_operator_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("LDSVM_RAY_ADDRESSES", raising=False)
+    trials = ["search.ray_address=head:6379"]
+    fits = ["methods.ours.executor={kind: ray, address: 'head:6379'}"]
+    for given, key in ((trials, "search.ray_address"), (fits, "methods.ours.executor.address")):
+        with pytest.raises(ConfigError, match=f"^{key} is head:6379; allowed in a deployed run: none, as"):
+            environment.experiment("conf/production/digits.yaml", given)
+    monkeypatch.setenv("LDSVM_RAY_ADDRESSES", "other:1, head:6379")
+    assert environment.experiment("conf/production/digits.yaml", trials).search.ray_address == "head:6379"
+    assert environment.experiment("conf/production/digits.yaml", fits)
+
+
 EVERY = [
     *(f"pipeline/{name}" for name in ("digits", "mnist10", "pcmac", "own-table")), "retrain/digits", "score/digits",
 ]  # fmt: skip
