@@ -40,6 +40,12 @@ class Score:
     class_errors: list[float]
     confusion: list[list[int]]
 
+    @property
+    def majority_error(self) -> float:
+        """Fraction of test rows outside the largest class: the error of always answering that class."""
+        totals = [sum(row) for row in self.confusion]
+        return 1 - max(totals) / sum(totals)
+
 
 def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).

@@ -79,6 +79,11 @@ class Outcome:
         return max(self.error - self.spread, 0.0), self.error + self.spread
 
     @property
+    def majority_error(self) -> float:
+        """Mean test error of answering the largest class always: what an error has to be compared with."""
+        return fmean(score.majority_error for score in self.scores)
+
+    @property
     def valid_error(self) -> float:
         """Mean validation error of the judged models."""
         return fmean(r.valid_error for r in self.results if r.valid_error is not None)

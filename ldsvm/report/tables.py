@@ -17,6 +17,7 @@ MORE = (
     "basis functions, summed over SVMs", "train s, one thread", "predict µs, all threads", "validation error %",
     "parameters kB", "train MiB", "chosen",
 )  # fmt: skip
+MAJORITY = "largest class"  # no method: its error is what always answering that class gives
 Rows = list[list[str]]
 
 
@@ -28,19 +29,27 @@ def main(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
 
 def more(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     """Return the header and one row for each judged method: what `main` leaves out, but for the chosen parameters."""
-    header, rows = detail([outcome for outcome in outcomes if outcome.judged])
+    judged = [outcome for outcome in outcomes if outcome.judged]
+    header, rows = detail(judged)
     start = len(header) - len(MORE)
-    return [header[0], *header[start:-1]], [[row[0], *row[start:-1]] for row in rows]
+    return [header[0], *header[start:-1]], [[row[0], *row[start:-1]] for row in rows[: len(judged)]]
 
 
 def detail(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     """Return the header and one row for each method; a failed one has its reason in the last column.
 
-    The third column is the interval of a single split's error, or the standard deviation over several splits.
+    The third column is the interval of a single split's error, or the standard deviation over several splits. The last
+    row is the error of always answering the largest class.
     """
     splits = max((len(o.results) for o in outcomes), default=1)
     spread = "95 % interval" if splits == 1 else f"std of {splits} splits"
-    return [*BEFORE, spread, *AFTER, *MORE], [_row(outcome) for outcome in outcomes]
+    return [*BEFORE, spread, *AFTER, *MORE], [*map(_row, outcomes), *_majority(outcomes)]
+
+
+def _majority(outcomes: Sequence[Outcome]) -> Rows:
+    """Return the row of the largest class; none where no method was judged on the test set."""
+    judged = [outcome for outcome in outcomes if outcome.judged][:1]
+    return [[MAJORITY, f"{100 * o.majority_error:.2f}", *["–"] * (1 + len(AFTER) + len(MORE))] for o in judged]
 
 
 def _row(outcome: Outcome) -> list[str]:

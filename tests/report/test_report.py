@@ -75,12 +75,28 @@ def test_rows_say_what_was_measured() -> None:
         "train s, one thread": "–", "predict µs, all threads": "0.8", "validation error %": "3.10",
         "parameters kB": "51.2", "train MiB": "33.6", "chosen": "C=1",
     }  # fmt: skip
-    assert tables.main([GOOD]) == (header[:7], [rows[0][:7]])
+    assert tables.main([GOOD]) == (header[:7], [row[:7] for row in rows])
+
+
+def test_the_last_row_is_what_the_largest_class_alone_would_give() -> None:
+    # 30 rows of one class, 10 and 20 of the others: always answering the first is wrong in half of the cases
+    uneven = replace(SCORE, classes=[0, 1, 2], confusion=[[30, 0, 0], [5, 5, 0], [0, 20, 0]])
+    one = Outcome(Path("one"), (replace(FIRST, score=uneven),))
+    mean = Outcome(
+        Path("mean"),
+        (replace(FIRST, score=uneven), replace(SECOND, score=replace(uneven, confusion=[[9, 1], [0, 30]]))),
+    )
+    for outcome, error in ((one, "50.00"), (mean, "37.50")):
+        header, rows = tables.detail([BAD, outcome])
+        assert rows[-1] == ["largest class", error, *["–"] * (len(header) - 2)]
+        assert tables.main([BAD, outcome])[1][-1] == rows[-1][: len(rows[-1]) - len(tables.MORE)]
+        assert len(tables.more([BAD, outcome])[1]) == 1
+    assert len(tables.detail([BAD])[1]) == 1  # nothing was judged
 
 
 def test_what_the_first_table_leaves_out_is_in_the_second() -> None:
     header, rows = tables.detail([GOOD])
-    (first, (main,)), (second, (more,)) = tables.main([GOOD]), tables.more([GOOD, BAD])
+    (first, (main, _)), (second, (more,)) = tables.main([GOOD]), tables.more([GOOD, BAD])
     assert [*first, *second[1:], header[-1]] == header
     assert [*main, *more[1:], rows[0][-1]] == rows[0]
 
