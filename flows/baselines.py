@@ -8,10 +8,11 @@ from prefect import flow
 
 from flows.compare import compare
 from flows.environment import experiment
+from flows.progress import run_name
 from flows.stages import prepare_data
 
 
-@flow(name="baselines")
+@flow(name="baselines", flow_run_name=run_name)
 def baselines(config: str, overrides: Sequence[str] = ()) -> str:
     """Run the methods of an experiment file that are not ours; the report also shows our earlier results."""
     settings = experiment(config, overrides)

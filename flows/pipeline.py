@@ -8,13 +8,14 @@ from prefect import flow
 
 from flows.compare import compare
 from flows.environment import anything, repeated
+from flows.progress import run_name
 from flows.stages import prepare_data
 from flows.study import run_study
 from flows.vary import vary
 from ldsvm.studies.config import StudyConfig
 
 
-@flow(name="pipeline")
+@flow(name="pipeline", flow_run_name=run_name)
 def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
     """Run an experiment or a study from the data to the report. overrides: "key=value" lines that win over the file."""
     settings = anything(config, overrides)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from prefect import flow
 
 from flows.environment import experiment
+from flows.progress import run_name
 from flows.stages import prepare_data
 
 
-@flow(name="prepare")
+@flow(name="prepare", flow_run_name=run_name)
 def prepare(config: str, overrides: Sequence[str] = ()) -> None:
     """Prepare the data of an experiment file. overrides: "key=value" lines that win over the file."""
     prepare_data(experiment(config, overrides))

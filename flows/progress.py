@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
 from typing import cast
 from uuid import UUID
 
@@ -36,6 +38,14 @@ def note(text: str) -> None:
 
     with suppress(MissingContextError):
         get_run_logger().info(text)
+
+
+def run_name() -> str:
+    """Return the name of a run, such as "retrain digits 2026-11-29 14:05"; Prefect calls it when the flow begins."""
+    from prefect.runtime import flow_run
+
+    config = Path(str(flow_run.parameters.get("config", ""))).stem
+    return " ".join([flow_run.flow_name, *([config] if config else []), f"{datetime.now():%Y-%m-%d %H:%M}"])
 
 
 class News:

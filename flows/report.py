@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from prefect import flow
 
 from flows.environment import experiment
+from flows.progress import run_name
 from flows.stages import prepare_data, write_report
 from ldsvm.experiment.load import ConfigError
 from ldsvm.report.publish import collect
 
 
-@flow(name="report")
+@flow(name="report", flow_run_name=run_name)
 def report(config: str, overrides: Sequence[str] = ()) -> str:
     """Write the report of an experiment file anew; raise ConfigError when nothing has been run with it."""
     settings = experiment(config, overrides)

@@ -15,7 +15,7 @@ from prefect.runtime import flow_run
 
 from flows.compare import contests, finish, hands
 from flows.environment import experiment, produced
-from flows.progress import key, say, working
+from flows.progress import key, run_name, say, working
 from flows.stages import TRACKING, write_report
 from ldsvm.datasets.atomic import alone
 from ldsvm.experiment import prepared as preparation
@@ -34,7 +34,7 @@ class Alarm(RuntimeError):
     """The data need a person to look at them before anything is trained; the message says why."""
 
 
-@flow(name="retrain")
+@flow(name="retrain", flow_run_name=run_name)
 def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     """Train the model of an experiment's section production anew if there is reason to, and use it if it is better.
 
@@ -89,7 +89,7 @@ def retrained(settings: Config, asked: ProductionConfig) -> str:
     return decide(made, tracker, registry, version, look, promotion.asked(settings))
 
 
-@task(name="look", cache_policy=TRACKING["cache_policy"])
+@task(name="look", task_run_name="look", cache_policy=TRACKING["cache_policy"])
 def look_for_news(
     config: Config,
     champion: Known | None,
@@ -104,7 +104,7 @@ def look_for_news(
     return found
 
 
-@task(name="challenger's data", cache_policy=TRACKING["cache_policy"])
+@task(name="challenger's data", task_run_name="challenger's data", cache_policy=TRACKING["cache_policy"])
 def prepare_challenger(config: Config, champion: Known | None, looked_at: str) -> Challenge:
     """Divide old and new rows, prepare them, and let the champion answer those that judge."""
     with working("divide old and new rows") as news:
@@ -115,7 +115,7 @@ def prepare_challenger(config: Config, champion: Known | None, looked_at: str) -
     return made
 
 
-@task(name="gate", cache_policy=TRACKING["cache_policy"])
+@task(name="gate", task_run_name="gate", cache_policy=TRACKING["cache_policy"])
 def decide(
     made: Challenge, tracker: Tracker, registry: Registry, version: Version | None, look: Look, settings: str
 ) -> str:
@@ -131,17 +131,18 @@ def decide(
             if duel.verdict.promote and not promoted:
                 said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
                 text = f"**{said}**\n\n{text}"
-            registry.describe(new, text)
+            outcome, error = "promoted" if promoted else "refused", percent(duel.score.error)
+            registry.describe(new, text, verdict=outcome, error=error, data=prepared.digest)
             run.log(_settings(new, version), {**_numbers(duel, look), "promoted": float(promoted)})
             run.text("verdict.json", json.dumps([asdict(check) for check in duel.verdict.checks], indent=1))
             run.text("drift.json", json.dumps(asdict(look), indent=1))
             run.describe(name=f"retrain · {new} · {percent(duel.score.error)} · {said.partition(':')[0]}", note=text)
         news(f"{new}, test error {percent(duel.score.error)} · {said}")
-    create_markdown_artifact(text, key(config.name, "model-card"))
+    create_markdown_artifact(text, key(config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 
 
-@task(name="record", **TRACKING)
+@task(name="record", task_run_name="record", **TRACKING)
 def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
     """Leave a run that says why nothing was trained."""
     with tracker.run(f"retrain · {look.decision.action}", kind="retrain") as run:

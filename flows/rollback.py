@@ -8,12 +8,12 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.environment import experiment, produced
-from flows.progress import say
+from flows.progress import run_name, say
 from ldsvm.experiment.registry import Registry
 from ldsvm.experiment.tracking import Tracker
 
 
-@flow(name="rollback")
+@flow(name="rollback", flow_run_name=run_name)
 def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     """Let champion and previous change places and return the outcome in one sentence."""
     settings = experiment(config, overrides)

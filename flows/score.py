@@ -11,7 +11,7 @@ from prefect.runtime import flow_run
 
 from flows import ROOT
 from flows.environment import experiment, produced
-from flows.progress import key, working
+from flows.progress import key, run_name, working
 from flows.stages import TRACKING
 from ldsvm.datasets import DataError
 from ldsvm.experiment import scoring
@@ -24,7 +24,7 @@ from ldsvm.experiment.tracking import Tracker
 from ldsvm.experiment.tree import found
 
 
-@flow(name="score")
+@flow(name="score", flow_run_name=run_name)
 def score(config: str, overrides: Sequence[str] = ()) -> str:
     """Score the rows of production.score.input and return the outcome in one sentence."""
     settings = experiment(config, overrides)
@@ -39,7 +39,7 @@ def places(asked: ScoreConfig) -> tuple[str, Path]:
     return found(given, ROOT) or given, Path.cwd() / Path(asked.output).expanduser()
 
 
-@task(name="score", cache_policy=TRACKING["cache_policy"])
+@task(name="score", task_run_name="score", cache_policy=TRACKING["cache_policy"])
 def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     """Load the version with the alias and let it score, chunk by chunk."""
     asked = wanted.score

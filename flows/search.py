@@ -8,10 +8,11 @@ from prefect import flow
 
 from flows.compare import compare
 from flows.environment import experiment
+from flows.progress import run_name
 from flows.stages import prepare_data
 
 
-@flow(name="search")
+@flow(name="search", flow_run_name=run_name)
 def search(config: str, overrides: Sequence[str] = ()) -> str:
     """Run the methods of an experiment file that are ours; the report also shows the others' earlier results."""
     settings = experiment(config, overrides)

@@ -62,7 +62,7 @@ TRACKING: dict[str, Any] = {
 }  # fmt: skip
 
 
-@task(name="prepare", cache_policy=NO_CACHE)
+@task(name="prepare", task_run_name="prepare", cache_policy=NO_CACHE)
 def prepare_data(config: Config) -> str:
     """Prepare the arrays of an experiment and return the path of the facts about them."""
     with working(f"prepare {config.dataset.name}", key(config.name, "prepare")) as news:
@@ -164,7 +164,7 @@ def track_method(
     return track.track_method(tracker, parent, config, splits, problem, outcome).id
 
 
-@task(name="report", cache_policy=NO_CACHE)
+@task(name="report", task_run_name="report", cache_policy=NO_CACHE)
 def write_report(config: Config, facts: str) -> Published:
     """Write tables, figures and the page, and show the tables on Prefect's pages too."""
     with working("report") as news:
@@ -176,11 +176,12 @@ def write_report(config: Config, facts: str) -> Published:
             header, rows = tables.main(found)
             table = [dict(zip(header, row, strict=True)) for row in rows]
             create_table_artifact(table, key(config.name, problem.name, "results"), f"{problem.name}, test set")
-            create_markdown_artifact(build.note(problem, found), key(config.name, problem.name, "report"))
+            text, place = build.note(problem, found), key(config.name, problem.name, "report")
+            create_markdown_artifact(text, place, f"{config.title}: {problem.name}, what was measured and how")
     return published
 
 
-@task(name="track report", **TRACKING)
+@task(name="track report", task_run_name="track report", **TRACKING)
 def track_report(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
     """Hang the report's files on the runs that they show."""
     publish.attach(config, published, runs)

@@ -54,18 +54,18 @@ def compute(config: StudyConfig) -> Any:
     return str(folder)
 
 
-@task(name="study page", cache_policy=NO_CACHE)
+@task(name="study page", task_run_name="study page", cache_policy=NO_CACHE)
 def write_page(config: StudyConfig) -> list[str]:
     """Write the page and its files."""
     with working("report") as news:
         page = page_of(config)
         files = publish(config, page)
         news(str(files[0]))
-    create_markdown_artifact(note(config, page), key(config.name, "report"))
+    create_markdown_artifact(note(config, page), key(config.name, "report"), f"{config.title}: claims and tables")
     return [str(file) for file in files]
 
 
-@task(name="track study", **TRACKING)
+@task(name="track study", task_run_name="track study", **TRACKING)
 def track_study(config: StudyConfig, files: list[str]) -> None:
     """Log the claims, tables and files in one run."""
     from ldsvm.experiment.track import track_circumstances

@@ -8,12 +8,13 @@ from prefect import flow
 
 from flows.compare import compare
 from flows.environment import experiment
+from flows.progress import run_name
 from flows.stages import prepare_data
 from ldsvm.experiment.load import ConfigError
 from ldsvm.report.publish import collect
 
 
-@flow(name="sync")
+@flow(name="sync", flow_run_name=run_name)
 def sync(config: str, overrides: Sequence[str] = ()) -> str:
     """Track the results that are on the disk, and compute nothing; raise ConfigError when there are none."""
     settings = experiment(config, overrides)

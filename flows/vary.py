@@ -33,7 +33,7 @@ def vary(config: Config, variants: Sequence[Config]) -> str:
     return finish(config, published, runs, lost, variants)
 
 
-@task(name="curves", cache_policy=NO_CACHE)
+@task(name="curves", task_run_name="curves", cache_policy=NO_CACHE)
 def write_curves(config: Config, variants: list[Config], facts: str) -> Published:
     """Write curves, tables and the page."""
     with working("report") as news:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 import subprocess
+import sys
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -22,6 +25,21 @@ def commit(folder: Path) -> str | None:
     if found is None:
         return None
     return f"{found} (changed)" if _git(folder, "status", "--porcelain", "--untracked-files=no") else found
+
+
+@cache
+def source_tags() -> dict[str, str]:
+    """Return the tags by which MLflow's pages show who ran what: user, program, and our commit where there is one."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user id without a name, as in containers
+        user = "unknown"
+    program = Path(sys.argv[0]).name if sys.argv else ""
+    found = {"mlflow.user": user, "mlflow.source.name": program or "python", "mlflow.source.type": "LOCAL"}
+    here = Path(__file__)
+    ours = _git(here.parent, "ls-files", "--error-unmatch", here.name)  # installed, it may lie in somebody's checkout
+    known = commit(here.parent) if ours else None
+    return found if known is None else {**found, "mlflow.source.git.commit": known}
 
 
 def _git(folder: Path, *words: str) -> str | None:

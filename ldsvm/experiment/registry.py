@@ -24,7 +24,8 @@ from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 CHAMPION, PREVIOUS = "champion", "previous"
 FACTS = "production.json"  # of the run that registered a version
 MODEL = "model.skops"
-AGAINST = "ldsvm.champion"  # tag of a version: the number of the champion that it challenged
+AGAINST = "ldsvm.challenged_version"  # tag of a version: the number of the champion that it challenged
+EARLIER = "ldsvm.champion"  # the same tag in registries of earlier releases
 NONE = "0"  # in place of a version's number
 LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: how many have challenged it
 ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the content that a person has found right
@@ -75,7 +76,8 @@ class Registry:
     def judged(self, champion: Version | None) -> list[Version]:
         """Return the versions that challenged a champion, None stands for the time before the first, oldest first."""
         found = self.client.search_model_versions(f"name = '{self.name}'")
-        numbers = sorted(int(one.version) for one in found if one.tags.get(AGAINST) == _number(champion))
+        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER)) for one in found}
+        numbers = sorted(number for number, other in against.items() if other == _number(champion))
         return [self.version(number) for number in numbers]
 
     def refused(self, champion: Version | None) -> Version | None:
@@ -121,9 +123,14 @@ class Registry:
         made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
 
-    def describe(self, version: Version, card: str) -> None:
-        """Set the Markdown text that a version's page shows, once it is known what becomes of it."""
+    def describe(self, version: Version, card: str, **tags: str) -> None:
+        """Set the Markdown text that a version's page shows, once it is known what becomes of it.
+
+        tags: facts that its page and the list of versions show, such as the verdict; "ldsvm." comes before each key.
+        """
         self.client.update_model_version(self.name, str(version.number), card[:MOST])
+        for key, value in tags.items():
+            self.client.set_model_version_tag(self.name, str(version.number), f"ldsvm.{key}", value)
 
     def promote(self, version: Version, instead_of: Version | None) -> bool:
         """Make a version the champion unless somebody else than `instead_of` is by now; return whether it is."""
@@ -174,7 +181,8 @@ class Registry:
 
     def _begin(self) -> None:
         if not self.client.search_registered_models(f"name = '{self.name}'"):
-            self.client.create_registered_model(self.name)
+            about = f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it."
+            self.client.create_registered_model(self.name, description=about)
 
     def _crown(self, version: Version, instead_of: Version | None) -> None:
         self.client.set_registered_model_tag(self.name, MOVE, f"{_number(version)} {_number(instead_of)}")

@@ -21,6 +21,7 @@ from ldsvm.datasets.atomic import alone
 from ldsvm.experiment import owner
 from ldsvm.experiment.pages import KIND, PIPELINE, view
 from ldsvm.experiment.pages import link as link
+from ldsvm.experiment.provenance import source_tags
 from ldsvm.experiment.remote import Server, remote
 from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
 from ldsvm.experiment.store import TrackingFailed as TrackingFailed
@@ -260,7 +261,7 @@ class Tracker:
         return run
 
     def _open(self, name: str, kind: str, parent: str | None, started: float) -> Run:
-        tags = {KIND: kind, **owner.tags()}
+        tags = {**source_tags(), KIND: kind, **owner.tags()}
         tags |= {} if parent is None else {"mlflow.parentRunId": parent}
         tags |= {} if self.pipeline is None else {PIPELINE: self.pipeline}
         begun = _milliseconds(started)

@@ -6,7 +6,10 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from ldsvm.experiment.provenance import commit, environment
+import pytest
+
+from ldsvm.experiment import provenance
+from ldsvm.experiment.provenance import commit, environment, source_tags
 
 
 def git(folder: Path, *words: str) -> str:
@@ -34,3 +37,23 @@ def test_the_environment_has_every_version() -> None:
     for name in ("numpy", "scikit-learn"):
         assert f"{name}=={version(name)}" in lines
     assert lines[2:] == sorted(lines[2:], key=str.lower)
+
+
+def test_runs_name_user_program_and_the_commit_of_our_checkout_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "me")
+    monkeypatch.setattr("sys.argv", ["/somewhere/flows/__main__.py"])
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "venv" / "provenance.py"))
+    named = {"mlflow.user": "me", "mlflow.source.name": "__main__.py", "mlflow.source.type": "LOCAL"}
+    git(tmp_path, "init")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "provenance.py").write_text("")
+    git(tmp_path, "commit", "--allow-empty", "-m", "of a project that has us in its environment")
+    source_tags.cache_clear()
+    assert source_tags() == named
+    git(tmp_path, "add", "venv")
+    git(tmp_path, "commit", "-m", "our own")
+    source_tags.cache_clear()
+    assert source_tags() == {**named, "mlflow.source.git.commit": git(tmp_path, "rev-parse", "HEAD")}
+    source_tags.cache_clear()

@@ -72,6 +72,13 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     assert registry.get() == one and registry.get(PREVIOUS) == new
     assert registry.rollback() == (new, one)
     assert registry.facts(one) == {"run": one.run_id}
+    registry.describe(three, "# a card", verdict="refused", error="9.0 %")
+    tags = registry.client.get_model_version("m", str(three.number)).tags
+    assert tags == {"ldsvm.challenged_version": str(one.number), "ldsvm.verdict": "refused", "ldsvm.error": "9.0 %"}
+    # registries of earlier releases have the number under another name
+    registry.client.delete_model_version_tag("m", str(three.number), "ldsvm.challenged_version")
+    registry.client.set_model_version_tag("m", str(three.number), "ldsvm.champion", str(one.number))
+    assert registry.judged(one) == [two, three]
 
 
 def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
