@@ -116,10 +116,12 @@ def _data(arguments: Sequence[str]) -> int:
 
 def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> int:
     from flows import environment
+    from flows.input_checks import check_inputs
     from flows.progress import working
     from ldsvm.experiment.results import MethodFailed
     from ldsvm.experiment.tracking import Tracker, TrackingFailed
 
+    check_inputs(config, asked.name)
     environment.check_api()
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
@@ -199,10 +201,11 @@ def _only(handler: logging.Handler) -> None:
     root.handlers = [handler]
     root.setLevel(logging.INFO)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # one line for each request otherwise
-    for name in ("prefect", "prefect.flow_runs", "prefect.task_runs", "mlflow"):
-        logger = logging.getLogger(name)
-        logger.handlers = []
-        logger.propagate = True
+    every = [one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
+    for logger in every:
+        if logger.name.split(".")[0] in ("prefect", "mlflow"):
+            logger.handlers = []
+            logger.propagate = True
 
 
 def _remark(message: Warning | str, *_: object) -> None:

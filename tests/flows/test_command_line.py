@@ -37,6 +37,32 @@ def test_a_wrong_key_is_one_sentence_without_a_traceback(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+TABLE = "a,b,label\n" + "".join(f"{i},{i * 7 % 5},{'xy'[i % 2]}\n" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    ("command", "overrides", "said"),
+    [
+        ("pipeline", ["dataset.label=lable"], "dataset.label names 'lable', which is no column"),
+        ("prepare", ["dataset.drop=[c]"], "dataset.drop names 'c', which is no column"),
+        ("pipeline", ["split.train=400"], "400"),
+        ("retrain", ["dataset.label=lable"], "dataset.label names 'lable', which is no column"),
+        ("score", ["production.score={input: absent.csv, output: scored.csv}"], "absent.csv"),
+    ],
+)
+def test_a_mistake_in_the_data_is_told_before_any_server_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    command: str, overrides: list[str], said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(environment, "check_api", lambda: pytest.fail("what needs servers begins"))
+    (tmp_path / "a.csv").write_text(TABLE)
+    file = "conf/own_table.yaml" if command in ("pipeline", "prepare") else "conf/production/digits.yaml"
+    own = [f"dataset.path={tmp_path / 'a.csv'}", f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
+    assert main([command, file, *own, *overrides]) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    assert said in last and "Traceback" not in last
+
+
 @pytest.mark.parametrize("arguments", [[], ["pipelin", "conf/digits.yaml"], ["pipeline"]])
 def test_a_wrong_command_shows_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
