@@ -7,7 +7,10 @@ import hashlib
 import math
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +19,18 @@ from ldsvm.datasets.catalog import File
 from ldsvm.datasets.dataset import DataError
 
 UINT8 = 0x08
+LONGEST_HEADER = 4 + 4 * 255
+BLOCK = 1 << 24  # what is read at once: a header may promise more than there is memory
 
 
 def read(path: Path, expected: File) -> NDArray[np.uint8]:
     """Read one IDX file, plain or (by its name) gzipped, and check that it is the one the catalogue describes.
 
-    Returns an array of ``expected.shape``. Raises `DataError` for an unreadable or truncated file, a header
-    that is not IDX or has other sizes, and content with another checksum.
+    Returns an array of ``expected.shape``. The header is read first, and then no more than it promises and one byte.
+    Raises `DataError` for an unreadable or truncated file, a header that is not IDX or has other sizes, bytes after
+    the last one, and content with another checksum.
     """
-    data = _uncompressed(path)
-    _check_header(path, data, expected.shape)
+    data = _read(path, expected.shape)
     check(str(path), data, expected)
     return np.frombuffer(data, np.uint8, offset=_header_size(expected.shape)).reshape(expected.shape)
 
@@ -33,21 +38,18 @@ def read(path: Path, expected: File) -> NDArray[np.uint8]:
 def read_any(path: Path) -> NDArray[np.uint8]:
     """Read one IDX file of unsigned bytes, plain or (by its name) gzipped, into an array of the shape it promises.
 
-    Raises `DataError` for an unreadable file, another header, and a length that is not the promised one.
+    Raises `DataError` for an unreadable file, another header, and a length that is not the promised one; as in `read`,
+    no more is read than the header promises and one byte.
     """
-    data = _uncompressed(path)
+    data = _read(path, None)
     sizes = _sizes(path, data)
-    _check_header(path, data, sizes)
     return np.frombuffer(data, np.uint8, offset=_header_size(sizes)).reshape(sizes)
 
 
 def shape(path: Path) -> tuple[int, ...]:
     """Return the shape that the header of an IDX file promises, without reading the rest; raise as `read_any`."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            return _sizes(path, stream.read(_header_size((0,) * 255)))  # the longest header there can be
-    except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as stream:
+        return _sizes(path, stream.read(LONGEST_HEADER))
 
 
 def to_bytes(array: NDArray[np.uint8]) -> bytes:
@@ -55,7 +57,7 @@ def to_bytes(array: NDArray[np.uint8]) -> bytes:
     return _header(array.shape) + array.tobytes()
 
 
-def check(what: str, data: bytes, expected: File) -> None:
+def check(what: str, data: bytes | bytearray, expected: File) -> None:
     """Raise `DataError` unless ``data`` has the catalogue's checksum; ``what`` names it in the message."""
     found = hashlib.sha256(data).hexdigest()
     if found != expected.sha256:
@@ -65,10 +67,29 @@ def check(what: str, data: bytes, expected: File) -> None:
         )
 
 
-def _uncompressed(path: Path) -> bytes:
+def _read(path: Path, expected: tuple[int, ...] | None) -> bytearray:
+    """Return the uncompressed bytes of a file whose header promises the sizes ``expected``, any where that is None."""
+    with _opened(path) as stream:
+        data = bytearray(stream.read(LONGEST_HEADER))
+        sizes = _sizes(path, data) if expected is None else expected
+        _check_header(path, data, sizes)
+        promised = _header_size(sizes) + math.prod(sizes)
+        # One byte more shows what follows, and at the end the checksum of a gzip file is looked at.
+        while len(data) <= promised and (block := stream.read(min(BLOCK, promised + 1 - len(data)))):
+            data += block
+    if len(data) < promised:
+        raise DataError(f"{path}: is truncated, {len(data):,} bytes where the header promises {promised:,}.")
+    if len(data) > promised:
+        raise DataError(f"{path}: is too long, it goes on after the {promised:,} bytes that the header promises.")
+    return data
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Yield a stream of the uncompressed bytes; its errors become `DataError`."""
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream
     except (OSError, EOFError, zlib.error) as error:  # a cut gzip file is an EOFError, a damaged one the others
         raise _unreadable(path, error) from error
 
@@ -77,7 +98,7 @@ def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: cannot be read, is truncated, or is no gzip file ({error}).")
 
 
-def _sizes(path: Path, data: bytes) -> tuple[int, ...]:
+def _sizes(path: Path, data: bytes | bytearray) -> tuple[int, ...]:
     """Return the sizes that a header promises."""
     if len(data) < 4 or data[:3] != _header(())[:3] or not data[3]:
         raise DataError(
@@ -97,7 +118,7 @@ def _header_size(shape: tuple[int, ...]) -> int:
     return 4 + 4 * len(shape)
 
 
-def _check_header(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
+def _check_header(path: Path, data: bytearray, shape: tuple[int, ...]) -> None:
     magic = _header(shape)[:4]
     if data[:4] != magic:
         raise DataError(
@@ -109,7 +130,3 @@ def _check_header(path: Path, data: bytes, shape: tuple[int, ...]) -> None:
     sizes = struct.unpack(f">{len(shape)}I", data[4:start])
     if sizes != shape:
         raise DataError(f"{path}: the header says sizes {sizes}, but this file must have {shape}.")
-    promised = start + math.prod(shape)
-    if len(data) != promised:
-        fault = "is truncated" if len(data) < promised else "is too long"
-        raise DataError(f"{path}: {fault}, {len(data):,} bytes where the header promises {promised:,}.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import struct
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +42,7 @@ def faulty(data: bytes) -> dict[str, tuple[bytes, str]]:
         "header cut": (data[:11], "truncated inside its header, 11 of 16 bytes"),
         "other sizes": (data[:7] + b"\x06" + data[8:], r"sizes \(6, 2, 5\), but this file must have \(7, 2, 5\)"),
         "pixels cut": (data[:-1], "is truncated, 85 bytes where the header promises 86"),
-        "too long": (data + b"\x00", "is too long, 87 bytes where the header promises 86"),
+        "too long": (data + b"\x00", "is too long, it goes on after the 86 bytes that the header promises"),
         "one bit": (
             data[:-1] + bytes([data[-1] ^ 1]),
             "sha256 of the uncompressed 86 bytes is .* must have .* 86 bytes",
@@ -77,6 +79,21 @@ def test_no_gzip_and_damaged_gzip_are_named(mini: Mini, tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(DataError, match="cannot be read, is truncated, or is no gzip file"):
             idx.read(path, file)
+
+
+def test_no_more_is_read_than_the_header_promises(tmp_path: Path) -> None:
+    path = tmp_path / "three.gz"
+    header = struct.pack(">HBBI", 0, idx.UINT8, 1, 3)
+    path.write_bytes(gzip.compress(header) + gzip.compress(bytes(1 << 20)) * 256)  # 256 KB that hold 256 MB
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"three\.gz: is too long, it goes on after the 11 bytes"):
+        idx.read_any(path)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    path.write_bytes(gzip.compress(header[:4] + b"\xff" * 4 + bytes(3)))  # it promises 4 GB, and memory for them
+    with pytest.raises(DataError, match="is truncated, 11 bytes where the header promises 4,294,967,303"):
+        idx.read_any(path)
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
 
 
 def test_wrong_checksum_names_found_and_expected(mini: Mini, tmp_path: Path) -> None:
