@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +51,21 @@ def folders(entry: Entry, places: Places) -> tuple[Path, ...]:
 
 
 def find(entry: Entry, places: Places, *names: str) -> Path | None:
-    """Return the first file or folder of one of these names; None when there is none."""
+    """Return the first file or folder of one of these names; None when there is none; raise as `refuse_special`."""
     candidates = (folder / name for folder in folders(entry, places) for name in names)
     # Path.exists would raise for a folder that may not be read; such a file is as good as missing.
-    return next((path for path in candidates if os.path.exists(path)), None)
+    found = next((path for path in candidates if os.path.exists(path)), None)
+    if found is not None:
+        refuse_special(found)
+    return found
+
+
+def refuse_special(path: Path) -> None:
+    """Raise `DataError` for a pipe, a device or a socket, which may wait or go on for ever once it is opened."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+        raise DataError(f"{path}: is a {kind}; allowed are regular files and folders of them.")
 
 
 def missing(entry: Entry, places: Places, name: str, how: str) -> str:

@@ -104,6 +104,14 @@ def test_damaged_raw_file_is_an_error_and_not_a_reason_to_download(mini: Mini, t
     assert not (tmp_path / "prepared").exists()
 
 
+def test_a_raw_file_that_is_a_pipe_is_not_opened(mini: Mini, tmp_path: Path) -> None:
+    home = mini.write(tmp_path / "raw")
+    (path := home / "t10k-labels-idx1-ubyte").unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is a pipe; allowed are regular files"):
+        load("mnist", cache_dir=tmp_path / "prepared", data_home=home, entries=mini.entries)
+
+
 def test_missing_file_names_file_checksum_and_folder(mini: Mini, tmp_path: Path) -> None:
     home = mini.write(tmp_path / "raw")
     (home / "t10k-images-idx3-ubyte").unlink()

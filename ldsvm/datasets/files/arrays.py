@@ -17,6 +17,7 @@ from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import shown, told
 
+WIDEST = 100_000_000  # columns: what is kept for each of them must fit into memory, however few values there are
 CSR = ("data", "indices", "indptr", "shape")
 
 
@@ -130,6 +131,8 @@ def _checked(X: Any, given: str, name: str) -> Any:
     """Return X (N, D) if it is finite but for missing values and not empty; a sparse one with sorted columns."""
     if 0 in X.shape:
         raise DataError(f"{given}: {name} has {X.shape[0]} rows and {X.shape[1]} columns; at least one each is needed.")
+    if X.shape[1] > WIDEST:
+        raise DataError(f"{given}: {name} has {X.shape[1]:,} columns; allowed are at most {WIDEST:,}.")
     if hasattr(X, "indptr"):
         X.sum_duplicates()
         which = np.unique(np.searchsorted(X.indptr, np.flatnonzero(np.isinf(X.data)), side="right") - 1)

@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path
 
+from ldsvm.datasets import local
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
@@ -82,6 +83,7 @@ def _locate(given: str, format: str | None, label: str | None) -> Found:
     if path.is_dir():
         found = _in_folder(given, path, format)
     elif path.exists():
+        local.refuse_special(path)
         found = Found(given, format or _format_of(path), path.parent, (path,))
     elif glob.has_magic(given):
         found = _matching(given, format)

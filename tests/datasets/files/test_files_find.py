@@ -79,6 +79,16 @@ def test_paths_that_stand_for_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     fails(r"^there\.csv: there is no such file or folder", "here.csv", test_path="there.csv")
 
 
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    # A pipe that nobody writes into would wait for ever, a device never end.
+    os.mkfifo(tmp_path / "a.csv")
+    lay(tmp_path, {"b.csv": TABLE})
+    fails(r"a\.csv: is a pipe; allowed are regular files and folders of them", tmp_path / "a.csv")
+    fails(r"a\.csv: is a pipe", tmp_path / "b.csv", test_path=str(tmp_path / "a.csv"))
+    fails("^/dev/zero: is a device; allowed", "/dev/zero", format="npz")
+    assert len(read(FileSpec(str(tmp_path))).train) == len(read(FileSpec(str(tmp_path / "*.csv"))).train) == 2
+
+
 def test_formats_are_not_mixed(tmp_path: Path) -> None:
     lay(tmp_path, {"a.csv": TABLE, "b.tsv": TABLE.replace(",", "\t"), "d/a.npz": "", "d/b.npz": "", "n": ""})
     fails("holds files of 2 formats, name one of csv, tsv as format", tmp_path)

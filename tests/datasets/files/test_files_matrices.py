@@ -77,6 +77,8 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
     again = read(FileSpec(str(npz(tmp_path, **turned, y=Y)))).train.X
     assert again.indices.tolist() == S.indices.tolist() and again.data.tolist() == S.data.tolist()
     fails("a.npz: is damaged", npz(tmp_path, **{**parts, "X_indices": S.indices + 1}, y=Y))
+    wide = npz(tmp_path, **{**parts, "X_shape": [4, 1 << 31]}, y=Y)
+    fails("X has 2,147,483,648 columns; allowed are at most 100,000,000", wide)
     big = np.array([1.5, -2, 1e39, 4, 5])  # the third value lies in row 1
     fails("X is infinite or beyond .* in row 1; allowed", npz(tmp_path, **{**parts, "X_data": big}, y=Y))
     half = npz(tmp_path, **{**parts, "X_indices": S.indices + 0.5}, y=Y)
@@ -232,10 +234,12 @@ def test_a_header_that_promises_more_than_there_is_memory(tmp_path: Path) -> Non
     fails("a.npz: is damaged, truncated, unreadable or no npz file .Unable to allocate", tmp_path / "a.npz")
 
 
-def test_two_billion_columns_of_which_few_are_stored(tmp_path: Path) -> None:
-    (tmp_path / "a.svm").write_text("1 3:1 2147483647:1\n0 3:2\n")
+def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_text("1 3:1 100000000:1\n0 3:2\n")
     rows = read(FileSpec(str(tmp_path / "a.svm"))).train
-    assert rows.n_features == 2**31 - 1 and rows.X.indices.tolist() == [2, 2**31 - 2, 2]
+    assert rows.n_features == 10**8 and rows.X.indices.tolist() == [2, 10**8 - 1, 2]
+    (tmp_path / "a.svm").write_text("1 3:1 2147483647:1\n0 3:2\n")
+    fails("a.svm: X has 2,147,483,647 columns; allowed are at most 100,000,000", tmp_path / "a.svm")
 
 
 PIXELS = (np.arange(7 * 2 * 5) * 37 % 256).astype(np.uint8).reshape(7, 2, 5)
