@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import quotes
 
 DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t"}  # by the format's name
 BLOCK = 1 << 24  # pyarrow wants every row within one block, and a text may be long
@@ -23,9 +24,10 @@ def read(path: Path, delimiter: str, texts: Sequence[str]) -> Any:
 
     The first line are the names. Fields may be quoted by ``"`` and then hold line breaks. An empty field, NA, NaN,
     null and the like are missing in a column of numbers or dates, and words in a column of text, as 0x1f is. Raises
-    `DataError` for rows with too many or too few fields, for a quotation that never ends, and for UTF-16.
+    `DataError` for rows with too many or too few fields, for a quotation that never ends or that no separator follows,
+    and for UTF-16.
     """
-    encoding, even, hexadecimal = _scan(path)
+    encoding, even, hexadecimal = _scan(path, delimiter)
     with _even_rows(path, delimiter, encoding):
         table = _parse(path, delimiter, texts, encoding)
     if not even and len(table):
@@ -39,7 +41,7 @@ def stream(path: Path, delimiter: str) -> tuple[list[str], Callable[[Sequence[st
     All values are text, as they are written: what is a number in one batch may be none in the next. Raises what `read`
     raises, for the rows when they are reached.
     """
-    encoding, even, _ = _scan(path)
+    encoding, even, _ = _scan(path, delimiter)
     with _even_rows(path, delimiter, encoding):
         names = _names(path, delimiter, encoding)
 
@@ -160,23 +162,28 @@ def _without_hexadecimal(table: Any, path: Path, delimiter: str, encoding: str) 
     return table
 
 
-def _scan(path: Path) -> tuple[str, bool, bool]:
+def _scan(path: Path, delimiter: str) -> tuple[str, bool, bool]:
     """Return the encoding of a file, whether its quotation marks are even in number, and whether it holds a 0x."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    encoding, quotes, hexadecimal = "utf-8", 0, False
+    encoding, marks, hexadecimal, doubted = "utf-8", 0, False, False
+    doubtful = quotes.doubtful(delimiter)
     with _open(path) as stream:
         start = stream.read(2)
         if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise DataError(f"{path}: starts with {start.hex(' ')} and so is UTF-16; save it as UTF-8.")
         stream.seek(0)
         for block in iter(lambda: stream.read(BLOCK), b""):
-            quotes += block.count(b'"')
+            marks += block.count(b'"')
+            doubted = doubted or doubtful(block)
             # Most files have no x at all, which is found out sooner than where a 0 is not followed by one.
             hexadecimal = hexadecimal or any(x in block and b"0" + x in block for x in (b"x", b"X"))
             encoding = encoding if encoding != "utf-8" or _decodes(decoder, block) else "latin-1"
+        if doubted:
+            stream.seek(0)
+            quotes.check(stream, path, delimiter, BLOCK)
     if encoding == "utf-8" and not _decodes(decoder, b"", final=True):
         encoding = "latin-1"
-    return encoding, quotes % 2 == 0, hexadecimal
+    return encoding, marks % 2 == 0, hexadecimal
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:

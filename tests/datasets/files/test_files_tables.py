@@ -353,6 +353,12 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
         ("a,label\n", "a.csv: holds no rows"),
         ("a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n", "a.csv: row 2 has 2 fields, but the header has 3; quote"),
         ('a,label\n1,x\n2,"y\n3,z\n', r'a quotation mark \("\) in row 1 is never closed'),
+        (
+            'a,label\n\n1,x\n2,"so \\"y\\" z"\n',
+            "no separator follows a closing quotation mark .* in row 1; a mark inside",
+        ),
+        ('a,label\r\n1,"x\\""\r\n2,"y"\r\n3,z\r\n', "no separator follows a closing quotation mark .* in row 0"),
+        ('a,"la"bel\n1,x\n', "no separator follows a closing quotation mark .* in the header"),
     ],
 )
 def test_faulty_csv_files(tmp_path: Path, content: str, message: str) -> None:
