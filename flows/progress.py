@@ -16,6 +16,8 @@ from rich.markup import escape
 from rich.status import Status
 from rich.text import Text
 
+from ldsvm.report import marks
+
 QUIET_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
 TRIES = 3  # that Prefect may refuse in a row; it does so when it is busy with something else
@@ -97,7 +99,7 @@ class _Page:
     def _send(self, text: str) -> None:
         from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-        percent = round(100 * self._share, 1)
+        percent, text = round(100 * self._share, 1), marks.escape(text)
         if self._number is None:
             self._number = cast(UUID, create_progress_artifact(percent, self._key, text))
         else:

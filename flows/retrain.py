@@ -27,6 +27,7 @@ from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
 from ldsvm.experiment.registry import Registry, RegistryFailed, Version
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report.card import card
+from ldsvm.report.marks import escape
 from ldsvm.report.publish import FACTS
 
 
@@ -148,7 +149,7 @@ def record_decision(config: Config, tracker: Tracker, look: Look, version: Versi
     with tracker.run(f"retrain · {look.decision.action}", kind="retrain") as run:
         run.log({"champion": str(version), "action": look.decision.action}, {"new_rows": look.new, **_shifts(look)})
         run.text("drift.json", json.dumps(asdict(look), indent=1))
-        run.describe(note=look.decision.sentence)
+        run.describe(note=escape(look.decision.sentence))
         run.failure = look.decision.sentence if look.decision.action == "alarm" else None
     say(look.decision.sentence)
 

@@ -35,6 +35,7 @@ from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
 from ldsvm.experiment.trial import Trial
 from ldsvm.experiment.worker import Worker
 from ldsvm.report import build, publish, tables
+from ldsvm.report.marks import escape
 from ldsvm.report.publish import FACTS, Published, Runs
 
 
@@ -174,10 +175,11 @@ def write_report(config: Config, facts: str) -> Published:
         if found := publish.collect(config, problem):
             note(f"{problem.name}, test error: {standing(found)}")
             header, rows = tables.main(found)
-            table = [dict(zip(header, row, strict=True)) for row in rows]
-            create_table_artifact(table, key(config.name, problem.name, "results"), f"{problem.name}, test set")
+            table = [dict(zip(header, map(escape, row), strict=True)) for row in rows]  # Prefect's cells are Markdown
+            about = f"{escape(problem.name)}, test set"
+            create_table_artifact(table, key(config.name, problem.name, "results"), about)
             text, place = build.note(problem, found), key(config.name, problem.name, "report")
-            create_markdown_artifact(text, place, f"{config.title}: {problem.name}, what was measured and how")
+            create_markdown_artifact(text, place, f"{escape(problem.name)}: what was measured, and how")
     return published
 
 

@@ -22,6 +22,7 @@ from ldsvm.experiment.provenance import commit
 from ldsvm.experiment.record import LATENT
 from ldsvm.experiment.results import Result, slug
 from ldsvm.report import claims, html, tables
+from ldsvm.report.marks import escape
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.projections import Panel
 from ldsvm.report.plotting.projections import projections as draw_projections
@@ -142,7 +143,7 @@ def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture
 
 def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     """Return the Markdown text of one problem for its page in the tracking store."""
-    return f"## {problem.name}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
+    return f"## {escape(problem.name)}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
 
 
 def problem_part(

@@ -11,6 +11,7 @@ from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.promotion import Duel, Look
 from ldsvm.report import tables
+from ldsvm.report.marks import escape
 
 MOST_CLASSES = 30  # whose confusions are shown
 PLAIN = {
@@ -26,8 +27,9 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel, name: str, 
     name: of the model and its version. champion: that of the one it was compared with, None for the first.
     """
     score, result = duel.score, duel.result
+    title = f"{config.title}: {name}{f', compared with {champion}' if champion else ''}"
     parts = [
-        f"# {config.title}: {name}{f', compared with {champion}' if champion else ''}",
+        f"# {escape(title)}",
         verdict(duel.verdict),
         "## Error on rows that were never trained on",
         tables.markdown(*_errors(score, duel.champion)),
@@ -50,11 +52,11 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel, name: str, 
 def verdict(found: Verdict) -> str:
     """Return the verdict with every rule and its numbers."""
     rows = [["holds" if c.passed else "fails", PLAIN.get(c.name, c.name), c.sentence] for c in found.checks]
-    return f"**{found.sentence}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
+    return f"**{escape(found.sentence)}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
 
 
 def _items(sentences: Sequence[str]) -> list[str]:
-    return ["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else []
+    return ["\n".join(f"- {escape(sentence)}" for sentence in sentences)] if sentences else []
 
 
 def _errors(score: Score, champion: Score | None) -> tuple[list[str], list[list[str]]]:

@@ -11,6 +11,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import Outcome
 from ldsvm.experiment.results import Result
 from ldsvm.experiment.trial import Trial
+from ldsvm.report.marks import escape
 
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
 MORE = (
@@ -157,9 +158,10 @@ def value(item: Any) -> str:
 
 
 def markdown(header: Sequence[str], rows: Rows) -> str:
-    """Return a Markdown table; bars inside cells are escaped."""
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    """Return a Markdown table that shows just the texts of its cells."""
+    cells = [[*map(escape, line)] for line in (header, *rows)]
+    lines = [cells[0], ["---"] + ["---:"] * (len(header) - 1), *cells[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def to_csv(header: Sequence[str], rows: Rows) -> str:
@@ -172,12 +174,12 @@ def to_csv(header: Sequence[str], rows: Rows) -> str:
 def terminal(title: str, header: Sequence[str], rows: Rows) -> Any:
     """Return a table that a rich console prints."""
     from rich import box
-    from rich.markup import escape
+    from rich.markup import escape as plain
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(plain, row))
     return table

@@ -8,6 +8,7 @@ import yaml
 
 from ldsvm.experiment.results import slug
 from ldsvm.report import build, claims, html, tables
+from ldsvm.report.marks import escape
 from ldsvm.report.publish import EXTRACT, REPORT, save
 from ldsvm.studies.base import Page
 from ldsvm.studies.config import StudyConfig
@@ -29,7 +30,8 @@ def publish(config: StudyConfig, page: Page) -> list[Path]:
         parts += [html.paragraph(table.note, "soft")] if table.note else []
         name = config.results / f"{slug(table.title)}.csv"
         files.append(build.write(name, tables.to_csv(table.header, table.rows)))
-        texts.append(f"## {table.title}\n\n{tables.markdown(table.header, table.rows)}\n\n{table.note}".rstrip())
+        rows = tables.markdown(table.header, table.rows)
+        texts.append(f"## {escape(table.title)}\n\n{rows}\n\n{escape(table.note)}".rstrip())
     parts += [html.heading("How it was measured"), html.paragraph(page.protocol), *build.circumstances(config.n_jobs)]
     settings = {"study": config.study, "seed": config.seed, "params": config.settings.model_dump(mode="json")}
     parts.append(html.details("The whole configuration", html.code(yaml.safe_dump(settings, sort_keys=False))))
@@ -42,4 +44,4 @@ def publish(config: StudyConfig, page: Page) -> list[Path]:
 def note(config: StudyConfig, page: Page) -> str:
     """Return the answer and the claims as Markdown."""
     rows = tables.markdown(["claim", "holds here", "measured"], claims.rows(page.claims)) if page.claims else ""
-    return f"# {config.title}\n\n{page.lede}\n\n{rows}".rstrip()
+    return f"# {escape(config.title)}\n\n{escape(page.lede)}\n\n{rows}".rstrip()
