@@ -16,6 +16,7 @@ from flows.progress import key, working
 from flows.stages import TRACKING
 from ldsvm.experiment.results import slug
 from ldsvm.experiment.tracking import Tracker, TrackingFailed
+from ldsvm.report.marks import escape
 from ldsvm.studies import keep
 from ldsvm.studies.base import Context, Page, study
 from ldsvm.studies.config import StudyConfig
@@ -61,7 +62,8 @@ def write_page(config: StudyConfig) -> list[str]:
         page = page_of(config)
         files = publish(config, page)
         news(str(files[0]))
-    create_markdown_artifact(note(config, page), key(config.name, "report"), f"{config.title}: claims and tables")
+    about = f"{escape(config.title)}: claims and tables"
+    create_markdown_artifact(note(config, page), key(config.name, "report"), about)
     return [str(file) for file in files]
 
 
