@@ -26,7 +26,7 @@ from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import record, track
 from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.contest import warm
+from ldsvm.experiment.contest import is_cold, warm
 from ldsvm.experiment.outcome import percent, standing
 from ldsvm.experiment.parallel import Cluster
 from ldsvm.experiment.prepared import Prepared
@@ -58,6 +58,7 @@ def _passing(_: Any, __: Any, state: Any) -> bool:
 
 
 WARM_SECONDS = 600.0
+COMPILING = "compile the kernels, once on this machine: about half a minute"
 TRACKING: dict[str, Any] = {
     "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _passing,
 }  # fmt: skip
@@ -95,7 +96,7 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
     splits = preparation.read(Path(facts))
     missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
     if missing and lookup(config.methods[name].estimator).iterative and not HANDS.warm:
-        with working("load our compiled kernels, which a first run on a machine compiles for half a minute"):
+        with working(COMPILING if is_cold() else "load the compiled kernels"):
             HANDS.worker.call(warm, limit_s=WARM_SECONDS)
         HANDS.warm = True
     with working(f"{problem.name} · {name}", key(config.name, problem.name, name)) as news:

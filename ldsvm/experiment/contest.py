@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ldsvm import solvers
 from ldsvm.baselines import Method, lookup
 from ldsvm.baselines.memory import NotRun
 from ldsvm.experiment.coarser import Coarser
@@ -180,6 +184,17 @@ def _search(
                 raise
             warnings.warn(f"{error} Trials run one after the other instead.", UserWarning, stacklevel=2)
     return find(partial(match.search, on_step=on_step))
+
+
+def is_cold() -> bool:
+    """Return whether `warm` surely has to compile: the package's own cache of kernels, which can be written, has none.
+
+    False where kernels may lie elsewhere, in the user's folder or in that of NUMBA_CACHE_DIR.
+    """
+    folder = Path(solvers.__file__).parent
+    if "NUMBA_CACHE_DIR" in os.environ or not os.access(folder, os.W_OK):
+        return False
+    return not any((folder / "__pycache__").glob(f"*.py{sys.version_info.major}{sys.version_info.minor}.nbi"))
 
 
 def warm(_: Tell) -> None:

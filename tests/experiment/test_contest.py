@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from ldsvm.baselines import memory
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config import Config
-from ldsvm.experiment.contest import compete
+from ldsvm.experiment.contest import compete, is_cold
 from ldsvm.experiment.load import load_config
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.results import Result
@@ -177,3 +178,19 @@ def test_a_fit_over_its_time_is_a_row_and_the_next_method_is_served(config: Conf
     here = outcome(config, data, "machines", Here())
     assert there.score is not None and here.score is not None
     assert (there.score.confusion, there.params) == (here.score.confusion, here.params)
+
+
+def test_kernels_are_said_to_be_compiled_only_where_that_is_certain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr("ldsvm.experiment.contest.solvers.__file__", str(tmp_path / "__init__.py"))
+    assert is_cold()
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "box_qp._solve_rows-244.py27.nbi").touch()  # of another Python
+    assert is_cold()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not is_cold()
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    (tmp_path / "__pycache__" / f"a.f-1.py{sys.version_info.major}{sys.version_info.minor}.nbi").touch()
+    assert not is_cold()
