@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import zipfile
@@ -15,7 +16,7 @@ import numpy as np
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps.features import Basis, BasisMap
 from ldsvm.maps.linear import Identity
-from ldsvm.maps.rbf import Gaussians
+from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.typing import Array
 
 if TYPE_CHECKING:
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "ldsvm", 2  # raise the version when a file that is written is no longer read right by older code
 FACTS, INIT = "facts", "params.init"
-COUNTS = ("n_components_", "n_basis_", "n_iter_", "best_iter_", "n_features_in_")
+SIZES = ("n_components_", "n_basis_", "n_features_in_")  # L, M and D
+COUNTS = (*SIZES, "n_iter_", "best_iter_")
 FLOATS = ("coef_", "intercept_", "map.W", "map.centers", "map.gamma")
 NAMES = {FACTS, INIT, *FLOATS, "classes_"}
+LABELS = 2**26  # bytes of labels that are texts: NumPy makes all as wide as the longest
+FAR = 10 * RBF.largest  # of a centre: learned ones move
+LARGEST, LARGEST_LINEAR = 1e38, 1e150  # of a decision, where no input is above 1: the first is float32's
+
+Header = tuple[tuple[int, ...], np.dtype[Any]]  # shape and type of an array
 
 
 class NotSaved(ValueError):
@@ -39,7 +46,8 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
     parameters, map, machines, labels and history, as arrays and JSON, and nothing that runs when it is read. Raises
     NotSaved for anything but an `LDSVMClassifier`, for a map that is somebody else's regressor and for labels or
-    parameters that are neither numbers nor texts; sklearn's NotFittedError for an unfitted model.
+    parameters that are neither numbers nor texts; for weights that no decision can be computed from; sklearn's
+    NotFittedError for an unfitted model.
 
     Examples
     --------
@@ -73,6 +81,10 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     facts |= {"scheme": [model._scheme.n_classes, model._scheme.kind], "shape": model._shape_fitted}
     facts |= {"params": _params(model, arrays), "labels": _labels(model.classes_, arrays)}
     facts["names"] = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
+    try:
+        _check_numbers(arrays)
+    except ValueError as error:
+        raise NotSaved(f"the model cannot be saved ({error}).") from None
     text = json.dumps(facts, default=lambda value: value.item())
     arrays[FACTS] = np.frombuffer(text.encode(), dtype=np.uint8)
     return replaced(path, lambda file: np.savez(file, allow_pickle=False, **arrays), NotSaved)
@@ -82,86 +94,146 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
     """Read a classifier that `save` wrote.
 
     path: the file. Raises NotSaved, one sentence, for every other file, one that is cut or changed, or of a later
-    version. Nothing in a file is run, and no more memory is taken than the file is large.
+    version, or whose weights are absurd. Nothing in a file is run. Every size is compared with what the file holds
+    before an array is made, so memory is a few times the file's size, and some 100 MB for labels at most.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise NotSaved(f"{path} cannot be read (not a file).")
         with open(path, "rb") as stream:
-            arrays = _arrays(stream)
-        facts = json.loads(arrays.pop(FACTS).tobytes())
-        version = facts["version"] if facts["format"] == FORMAT else 0
-        if isinstance(version, int) and version > VERSION:
-            raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
-        _expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
+            headers = _headers(stream)
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as file:
+                facts = json.loads(file[FACTS].tobytes())
+                version = facts["version"] if facts["format"] == FORMAT else 0
+                if isinstance(version, int) and version > VERSION:
+                    raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
+                _expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
+                _check_sizes(facts, headers)
+                arrays = {name: file[name] for name in headers if name != FACTS}
         return _model(facts, arrays)
     except NotSaved:
         raise
     except OSError as error:
         raise NotSaved(f"{path} cannot be read ({error.strerror or error}).") from None
     except Exception as error:  # whatever a damaged file makes of NumPy, zip and JSON
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({reason}).") from None
 
 
-def _arrays(stream: BinaryIO) -> dict[str, Array]:
-    """Return the arrays of a file by name, after a look at its table of contents."""
+def _headers(stream: BinaryIO) -> dict[str, Header]:
+    """Return shape and type of the arrays of a file by name, as their first bytes tell them and the file holds them."""
+    found: dict[str, Header] = {}
+    size = os.fstat(stream.fileno()).st_size
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():
-            _expect(member.filename.removesuffix(".npy") in NAMES, f"unknown part {member.filename!r}")
-            _expect(member.compress_type == zipfile.ZIP_STORED, "a part is compressed")  # it could be of any size
-    stream.seek(0)
-    with np.load(stream, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+            name = member.filename.removesuffix(".npy")
+            _expect(name in NAMES, f"unknown part {member.filename!r}")
+            _expect(name not in found, f"{name} is there twice")
+            _expect(member.compress_type == zipfile.ZIP_STORED, "a part is compressed")  # which could be of any size
+            size -= member.file_size
+            _expect(size >= 0, "its parts are larger than the file")
+            with archive.open(member) as part:
+                _expect(np.lib.format.read_magic(part) == (1, 0), f"{name} is no array")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(part)
+                holds = member.file_size - part.tell()
+            _expect(math.prod(shape) * dtype.itemsize == holds, f"{name} of shape {shape} is not of its size")
+            found[name] = shape, dtype
+    return found
+
+
+def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
+    """Raise ValueError unless all arrays and labels are of the shapes and types of one model."""
+    for name in COUNTS:
+        least = 1 if name in SIZES else 0
+        _expect(type(facts[name]) is int and facts[name] >= least, f"{name} is {facts[name]!r}")
+    L, M, D = (facts[name] for name in SIZES)
+    K, kind = facts["scheme"]
+    _expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
+    machines = Scheme(K, kind).n_machines
+    wanted = {"coef_": (machines, L), "intercept_": (machines,), "map.W": (M, L)}
+    if "map.centers" in headers:
+        wanted["map.centers"] = (M, D)
+        _expect(headers["map.gamma"][0] in ((), (M,)), "widths do not belong to the centres")
+    else:
+        _expect(M == D and "map.gamma" not in headers, f"a linear map of {D} inputs has {M} weights")
+    if facts["labels"] is None:
+        wanted["classes_"] = (K,)
+        _expect(headers["classes_"][1].kind in "biuf", "labels are no numbers")
+    else:
+        _check_texts(facts["labels"], K)
+    for name, shape in wanted.items():
+        _expect(headers[name][0] == shape, f"{name} has shape {headers[name][0]}, not {shape}")
+    for name in (name for name in FLOATS if name in headers):
+        _expect(headers[name][1] in (np.float32, np.float64), f"{name} is no array of floats")
+    names = facts["names"]
+    _expect(
+        names is None or (len(names) == D and all(isinstance(name, str) for name in names)),
+        "names of the wrong number",
+    )
+
+
+def _check_texts(texts: Any, K: int) -> None:
+    """Raise ValueError unless these are labels of K classes, after the kind of their array, that memory can hold."""
+    _expect(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "labels are no texts")
+    _expect(len(texts) == K + 1, f"{len(texts) - 1} labels of {K} classes")
+    longest = max(map(len, texts[1:]))
+    _expect(
+        texts[0] == "O" or 4 * K * longest <= LABELS,
+        f"{K:,} labels of up to {longest:,} letters take more than {LABELS >> 20} MB",
+    )
+
+
+def _check_numbers(arrays: dict[str, Array]) -> None:
+    """Raise ValueError for weights, machines, centres or widths that are not finite, or so large that no decision is.
+
+    With basis functions at most 1, a decision is at most sum_ml |V_kl| |W_ml| + |b_k|.
+    """
+    for name in (name for name in FLOATS if name in arrays):
+        _expect(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
+    largest = LARGEST_LINEAR
+    if "map.centers" in arrays:
+        largest = LARGEST
+        _expect(bool((np.abs(arrays["map.centers"]) <= FAR).all()), f"map.centers has values beyond {FAR:g}")
+        _expect(bool((arrays["map.gamma"] > 0).all()), "map.gamma is not positive")
+    W, V, b = (np.abs(arrays[name], dtype=np.float64) for name in ("map.W", "coef_", "intercept_"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = V @ W.sum(axis=0) + b
+    _expect(bool((reach <= largest).all()), f"weights and machines give decisions beyond {largest:g}")
 
 
 def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
-    """Return the classifier, once everything has the type, shape and range that a fit gives it."""
+    """Return the classifier, of sizes that are known to be right, once its values have the range that a fit gives."""
     from ldsvm.estimator import LDSVMClassifier
 
-    for name in FLOATS:
-        _expect(name not in arrays or arrays[name].dtype in (np.float32, np.float64), f"{name} is no array of floats")
-        _expect(name not in arrays or bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
+    _check_numbers(arrays)
     params = facts["params"]
     given: dict[str, Any] = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
     given |= {"init": arrays[INIT]} if INIT in arrays else {}
     model = LDSVMClassifier(**given)
     model._validate_params()
     for name in COUNTS:
-        _expect(type(facts[name]) is int and facts[name] >= 0, f"{name} is {facts[name]!r}")
         setattr(model, name, facts[name])
-    K, kind = facts["scheme"]
-    _expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
     _expect(isinstance(facts["history_"], list) and isinstance(facts["stop_reason_"], str), "no history")
     model.history_, model.stop_reason_ = facts["history_"], facts["stop_reason_"]
     model._sparse = facts["sparse"] is True
-    model._scheme, model._shape_fitted = Scheme(K, kind), list(facts["shape"])
-    model.map_ = _map(model, arrays)
+    model._scheme, model._shape_fitted = Scheme(*facts["scheme"]), list(facts["shape"])
+    model.map_ = BasisMap(_basis(model, arrays), arrays["map.W"])
     model.coef_, model.intercept_ = arrays["coef_"], arrays["intercept_"]
     model.classes_ = _read_labels(facts["labels"], arrays)
-    machines, L, D = model._scheme.n_machines, model.n_components_, model.n_features_in_
-    shapes = {"coef_": (machines, L), "intercept_": (machines,), "classes_": (K,)}
-    for name, shape in shapes.items():
-        _expect(getattr(model, name).shape == shape, f"{name} has shape {getattr(model, name).shape}, not {shape}")
     if facts["names"] is not None:
-        names = facts["names"]
-        _expect(len(names) == D and all(isinstance(name, str) for name in names), "names of the wrong number")
-        model.feature_names_in_ = np.array(names, dtype=object)
+        model.feature_names_in_ = np.array(facts["names"], dtype=object)
     return model
 
 
-def _map(model: LDSVMClassifier, arrays: dict[str, Array]) -> BasisMap:
-    """Return the map; the model learns centres and widths."""
-    W, D, basis = arrays["map.W"], model.n_features_in_, None
-    if "map.centers" in arrays:
-        centers, gamma = arrays["map.centers"], arrays["map.gamma"]
-        _expect(centers.ndim == 2 and centers.shape[1] == D, f"centres have shape {centers.shape}")
-        _expect(gamma.shape in ((), (len(centers),)) and bool((gamma > 0).all()), "widths do not belong to the centres")
-        basis = Gaussians(centers, gamma if gamma.ndim else gamma.item())
-        model.centers_, model.gamma_ = basis.centers, basis.gamma
-    found: Basis = Identity(D) if basis is None else basis
-    _expect(W.shape == (found.size, model.n_components_), f"weights have shape {W.shape}")
-    return BasisMap(found, W)
+def _basis(model: LDSVMClassifier, arrays: dict[str, Array]) -> Basis:
+    """Return the basis; the model learns centres and widths."""
+    if "map.centers" not in arrays:
+        return Identity(model.n_features_in_)
+    gamma = arrays["map.gamma"]
+    basis = Gaussians(arrays["map.centers"], gamma if gamma.ndim else gamma.item())
+    model.centers_, model.gamma_ = basis.centers, basis.gamma
+    return basis
 
 
 def _params(model: LDSVMClassifier, arrays: dict[str, Array]) -> dict[str, Any]:
@@ -191,16 +263,19 @@ def _labels(classes: Array, arrays: dict[str, Array]) -> list[str] | None:
         arrays["classes_"] = classes
         return None
     if classes.dtype.kind in "OU" and all(isinstance(label, str) for label in classes.tolist()):
-        return [classes.dtype.kind, *classes.tolist()]
+        texts = [classes.dtype.kind, *classes.tolist()]
+        try:
+            _check_texts(texts, len(classes))
+        except ValueError as error:
+            raise NotSaved(f"the labels cannot be saved ({error}).") from None
+        return texts
     raise NotSaved(f"labels of dtype {classes.dtype} cannot be saved; allowed: numbers and texts.")
 
 
 def _read_labels(texts: list[str] | None, arrays: dict[str, Array]) -> Array:
     if texts is None:
         classes = arrays["classes_"]
-        _expect(classes.dtype.kind in "biuf", "labels are no numbers")
     else:
-        _expect(all(isinstance(text, str) for text in texts), "labels are no texts")
         classes = np.array(texts[1:], dtype=object if texts[0] == "O" else str)
     _expect(bool(np.array_equal(classes, np.unique(classes))), "labels are not in order")
     return classes

@@ -6,6 +6,9 @@ import io
 import json
 import os
 import pickle
+import tracemalloc
+import warnings
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -141,6 +144,14 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
         "history": _changed(file, history_=5),
         "names": _changed(file, names=["a"]),
         "unknown part": _changed(file, predict=np.ones(3)),
+        "infinite machines": _changed(file, coef_=np.full((3, 2), np.inf)),
+        "absurd machines": _changed(file, coef_=np.full((3, 2), 1e200)),
+        "absurd weights": _changed(file, map__W=np.full((10, 2), 1e38)),
+        "absurd centres": _changed(file, map__centers=np.full((10, 4), 1e30)),
+        "no coordinates": _changed(file, n_components_=0, coef_=np.ones((3, 0)), map__W=np.ones((10, 0))),
+        "no numbers": _changed(file, n_basis_="10"),
+        "more labels": _changed(file, labels=["U", "a", "b", "c", "d"]),
+        "labels of objects": _changed(file, labels=["O", "a", "b", 3]),
         "deep": _changed(file, params={"plain": {"C": -1.0}, "pairs": {}}),
     }
     for damaged in range(60):  # bytes that fell over on the way
@@ -168,6 +179,60 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
     for absent in (tmp_path / "absent", tmp_path, tmp_path / "pipe"):
         with pytest.raises(NotSaved, match="cannot be read"):
             ldsvm.load(absent)
+
+
+def _peak(work: Any) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_more_memory_is_taken_than_the_file_is_large(tmp_path: Path) -> None:
+    file = ldsvm.save(fitted(), tmp_path / "m")
+    K = 2000  # labels which NumPy would make all as wide as the longest: 1.6 GB
+    labels = ["U", "a" * 200_000, *(f"b{k:05}" for k in range(K - 1))]
+    sizes = {"coef_": np.ones((K, 2)), "intercept_": np.ones(K), "scheme": [K, "ovr"]}
+    wide = _changed(file, labels=labels, **sizes)
+    promise = np.lib.format.magic(1, 0) + (118).to_bytes(2, "little")
+    promise += f"{{'descr': '<f8', 'fortran_order': False, 'shape': (3, {2**28})}}".ljust(117).encode() + b"\n"
+    stream = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(stream, "w") as new:  # 6 GB that are not there
+        for name in old.namelist():
+            new.writestr(name, promise + b"0" * 8 if name == "coef_.npy" else old.read(name))
+    twice = io.BytesIO(file.read_bytes())
+    with zipfile.ZipFile(twice, "a") as new, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # zipfile's, of the same name
+        new.writestr("coef_.npy", b"")
+    contents = {
+        "2,000 labels of up to 200,000 letters take more than 64 MB": wide,
+        r"coef_ of shape \(3, 268435456\) is not of its size": stream.getvalue(),
+        "coef_ is there twice": twice.getvalue(),
+    }
+    for words, content in contents.items():
+        file.write_bytes(content)
+
+        def refused(words: str = words) -> None:
+            with pytest.raises(NotSaved, match=words):
+                ldsvm.load(file)
+
+        assert _peak(refused) < 20 * len(content) + 1_000_000
+
+
+def test_what_would_not_be_read_is_not_written(tmp_path: Path) -> None:
+    model = fitted()
+    model.coef_ = model.coef_ * 1e60
+    with pytest.raises(
+        NotSaved, match=r"the model cannot be saved \(weights and machines give decisions beyond 1e\+38"
+    ):
+        ldsvm.save(model, tmp_path / "m")
+    wide = fitted()
+    wide.classes_ = np.array(["a" * 6_000_000, "b", "c"])
+    with pytest.raises(NotSaved, match="3 labels of up to 6,000,000 letters take more than 64 MB"):
+        ldsvm.save(wide, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_runs_when_a_file_is_read(tmp_path: Path) -> None:
