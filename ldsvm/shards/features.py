@@ -119,8 +119,7 @@ class Features(Inputs):
 
     def _held(self, i: int) -> Any:
         """Inputs of a block of the validation rows."""
-        assert self.valid is not None
-        return self.valid.read(i)[0]
+        return self._again(self.valid, i, len(self.held[i]))
 
 
 def _precision(X: Any) -> Any:

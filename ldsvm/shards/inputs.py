@@ -12,7 +12,7 @@ from ldsvm.baselines import memory
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
 from ldsvm.shards.nearest import Nearest
-from ldsvm.shards.source import BlockError, RowBlocks
+from ldsvm.shards.source import Block, BlockError, RowBlocks
 from ldsvm.typing import Array
 
 UNKNOWN = 2**31  # bytes that are taken for free where nothing tells
@@ -35,9 +35,11 @@ class Inputs:
             memory_bytes = int(KEPT * (memory.available() or UNKNOWN) / beside)
         self.budget = self.free = memory_bytes
         self.X: Any = None  # all inputs, where they may be kept
+        self.live = False  # whether those are no copy
         self.sizes: list[int] = []  # of the blocks
         self.offset = 0  # of the first row, in the order of all shards
         self.labels: Any = None
+        self.stamps: dict[int, Any] = {}  # of the blocks by id, from the first reading
         self.width, self.largest = 0, LARGEST
         self.stride = 0  # between rows that k-means looks at
         self.drawn: list[Array] | None = None  # their inputs, where they are kept
@@ -50,7 +52,7 @@ class Inputs:
 
         largest: size of a value that the arithmetic can stand.
         """
-        self.sizes, self.X, self.free, self.largest = [], None, self.budget, largest
+        self.sizes, self.X, self.live, self.free, self.largest = [], None, False, self.budget, largest
         labels, width = [], 0
         for i, block in enumerate(self.train.blocks):
             X, y = self._read(self.train, i)
@@ -71,7 +73,7 @@ class Inputs:
         """
         sizes = [block.rows for block in self.train.blocks]
         if len(sizes) == 1 and X.nbytes <= self.free:
-            self.X = X
+            self.X, self.live = X, self.train.blocks[0].live and not self.train.steps
             return
         if i == 0 and None not in sizes:
             whole = sum(size or 0 for size in sizes), X.shape[1]
@@ -148,8 +150,10 @@ class Inputs:
         return sums, counts
 
     def _read(self, source: RowBlocks | None, i: int) -> tuple[Any, Any]:
+        """Read block i for the first time."""
         assert source is not None
-        name = source.blocks[i].name
+        block = source.blocks[i]
+        self.stamps[id(block)] = block.stamp()
         X, y = source.read(i)
         try:
             if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[1]:
@@ -157,20 +161,53 @@ class Inputs:
             check_values(X, source.columns if not source.steps else None, self.largest)
             y = check_labels(y) if len(y) else y
         except (TypeError, ValueError) as error:
-            raise BlockError(f"{name}: {str(error).partition(chr(10))[0]}") from error
+            raise BlockError(f"{block.name}: {str(error).partition(chr(10))[0]}") from error
+        self._check_stamp(block)
         return X, y
 
+    def _again(self, source: RowBlocks | None, i: int, size: int) -> Any:
+        """Return the inputs of block i, of so many rows, once more."""
+        assert source is not None
+        X = source.read(i)[0]
+        self._check_same(source, i, X, size)
+        return X
+
+    def _check_same(self, source: RowBlocks, i: int, X: Any, size: int) -> None:
+        """Raise BlockError unless block i is of the same size and files as at first, and every value is a number."""
+        block = source.blocks[i]
+        for what, found, before in (("rows", len(X), size), ("inputs", X.shape[1], self.width)):
+            if found != before:
+                raise BlockError(f"{block.name}: has {found:,} {what} where it had {before:,} before.")
+        self._check_stamp(block)
+        try:
+            check_values(X, source.columns if not source.steps else None, self.largest)
+        except ValueError as error:
+            raise BlockError(f"{block.name}: has changed since it was first read: {error}") from error
+
+    def _check_stamp(self, block: Block) -> None:
+        if block.stamp() != self.stamps[id(block)]:
+            raise BlockError(f"{block.name}: has changed since it was first read; rows must stay as they are in a fit.")
+
+    def _whole(self) -> Any:
+        """Return all inputs where they are kept, once it is known that they are the same; else None."""
+        if self.X is not None and self.live:
+            self._check_same(self.train, 0, self.X, len(self))
+        return self.X
+
     def _parts(self) -> Iterator[tuple[slice, Any]]:
-        """Yield consecutive rows and their inputs: all at once where they are kept, else block by block."""
-        if self.X is not None:
-            yield slice(0, len(self)), self.X
+        """Yield consecutive rows and their inputs: all at once where they are kept, else block by block.
+
+        Files are looked at before and after: those that are mapped are read while the inputs are used.
+        """
+        if (whole := self._whole()) is not None:
+            yield slice(0, len(self)), whole
+            if self.live:
+                self._check_stamp(self.train.blocks[0])
             return
         start = 0
         for i, size in enumerate(self.sizes):
-            X = self.train.read(i)[0]
-            if len(X) != size:
-                raise BlockError(f"{self.train.blocks[i].name}: has {len(X):,} rows where it had {size:,} before.")
-            yield slice(start, start + size), X
+            yield slice(start, start + size), self._again(self.train, i, size)
+            self._check_stamp(self.train.blocks[i])
             start += size
 
     def _sum(self, function: Callable[[Array], Array]) -> Array:

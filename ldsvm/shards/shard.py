@@ -114,9 +114,10 @@ class Shard(Features):
 
         machines: V, b and mu, for coordinates that follow F; None for those that are here.
         """
-        reader = None if self.X is not None else lambda i: self.train.read(i)[0]
+        whole = self._whole()
+        reader = None if whole is not None else lambda i: self._again(self.train, i, self.sizes[i])
         target = self._fixed() if machines is None else partial(self._following, *machines)
-        self.batches = Batches(self.X, reader, self.sizes, batch, seed, shift, target)
+        self.batches = Batches(whole, reader, self.sizes, batch, seed, shift, target)
 
     def _fixed(self) -> Target:
         Z = self.Z.astype(np.float32)

@@ -25,10 +25,19 @@ class BlockError(ValueError):
 
 
 class Block(ABC):
-    """Some rows, wherever they are. name: what messages call it. rows: how many, None where only reading tells."""
+    """Some rows, wherever they are. name: what messages call it. rows: how many, None where only reading tells.
+
+    files: where they are read from. live: whether inputs that were read change with the rows, as they are no copy.
+    """
 
     name: str
     rows: int | None
+    files: tuple[str, ...] = ()
+    live = False
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return what tells that a file has changed: size and time of the last change; None for one that is gone."""
+        return tuple(_stamp(file) for file in self.files)
 
     @abstractmethod
     def read(self) -> tuple[Any, Any]:
@@ -42,6 +51,7 @@ class ArrayBlock(Block):
     name: str
     X: Any
     y: Any
+    live = True
 
     @property
     def rows(self) -> int:  # type: ignore[override]
@@ -58,6 +68,11 @@ class MappedBlock(Block):
     X: str
     y: str | Array
     part: slice
+    live = True
+
+    @property
+    def files(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.X, self.y) if isinstance(self.y, str) else (self.X,)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -90,6 +105,10 @@ class ParquetBlock(Block):
     label: str
 
     @property
+    def files(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.path,)
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         return self.path
 
@@ -114,7 +133,9 @@ class ParquetBlock(Block):
 class RowBlocks:
     """Rows for `LDSVMClassifier.fit` that need not fit into memory, and may lie on several machines.
 
-    Rows should be in no order that has to do with their labels where ``map="adaptive_rbf"`` reads them block by block.
+    Rows must stay as they are while a fit reads them; it ends with a BlockError where a file has changed or a value has
+    become NaN. They should be in no order that has to do with their labels where ``map="adaptive_rbf"`` reads them
+    block by block.
 
     blocks: each is read as a whole, so it must fit into memory. steps: fitted transformers of scikit-learn that are
     applied to each block as it is read, see `scaled` and `principal`. columns: names of the inputs as they come, or
@@ -273,6 +294,14 @@ class RowBlocks:
             replace(self, blocks=tuple(b for b, p in zip(self.blocks, places, strict=True) if p == i))
             for i in range(parts)
         ]
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tuple[Any, Any]:

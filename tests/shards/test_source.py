@@ -155,6 +155,59 @@ def test_a_block_that_is_lost_in_the_middle_is_named(what: str, executor: Any, t
         model().fit(RowBlocks.parquet(tmp_path, "digit"), executor=executor, callback=lose)
 
 
+@pytest.mark.parametrize("memory", [0, None], ids=["read anew", "kept"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.5, "gone"])
+def test_a_mapped_file_that_changes_in_the_middle_is_named(
+    value: Any, memory: Any, train: Data, valid: Data, tmp_path: Path
+) -> None:
+    for name, array in {"X": train[0], "y": train[1], "V": valid[0]}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    rows = RowBlocks.mapped(tmp_path / "X.npy", tmp_path / "y.npy")
+    held = RowBlocks.mapped(tmp_path / "V.npy", valid[1])
+    for name in ("X", "V"):
+        file = tmp_path / f"{name}.npy"
+        before = file.read_bytes()
+
+        def change(info: dict[str, Any], file: Path = file) -> None:
+            if info["iteration"] == 1 and value == "gone":
+                file.unlink()
+            elif info["iteration"] == 1:
+                array = np.load(file, mmap_mode="r+")
+                array[7, 3] = value
+                array.flush()
+
+        chosen = {"map": "linear"}  # whose features are the inputs: each pass reads them
+        with pytest.raises(BlockError, match=rf"{name}\.npy: (has changed since it was first read|cannot be read)"):
+            model(**chosen).fit(rows, eval_set=held, executor=Serial(memory=memory), callback=change)
+        file.write_bytes(before)
+
+
+@pytest.mark.parametrize("params", [{"map": "linear"}, {"map": "adaptive_rbf", "center_steps": 30, "n_basis": 10}])
+@pytest.mark.parametrize("edges", [[], [300]])
+def test_an_array_that_gets_a_nan_in_the_middle_is_named(params: Any, edges: list[int], train: Data) -> None:
+    X, y = train
+
+    def change(info: dict[str, Any]) -> None:
+        X[-1, 3] = np.nan
+
+    words = rf"block {len(edges)}: has changed since it was first read: Input X contains NaN in column 3"
+    with pytest.raises(BlockError, match=words):
+        model(**params).fit(cut((X, y), *edges), executor=Serial(memory=0 if edges else None), callback=change)
+
+
+def test_a_parquet_file_with_other_values_of_the_same_number_is_named(train: Data, tmp_path: Path) -> None:
+    X, y = train
+    written(tmp_path, train, [300, 600])
+
+    def change(info: dict[str, Any]) -> None:
+        parquet.write_table(table(X[:300] / 2, y[:300]), tmp_path / "part1.parquet")
+
+    with pytest.raises(BlockError, match=r"part1\.parquet: has changed since it was first read; rows must stay"):
+        model().fit(RowBlocks.parquet(tmp_path, "digit"), executor=Serial(memory=0), callback=change)
+    for memory in (None, 10**9):  # what is in memory stays
+        model().fit(RowBlocks.parquet(tmp_path, "digit"), executor=Serial(memory=memory), callback=change)
+
+
 def test_blocks_that_do_not_go_together_are_told(train: Data) -> None:
     X, y = train
     with pytest.raises(BlockError, match="block 1: has 63 inputs, the blocks before it have 64"):
