@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import faults
+from ldsvm.datasets.files import faults, spellings
 from ldsvm.datasets.words import shown, told
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
@@ -18,8 +18,7 @@ Column = list[Any]
 # What pyarrow's CSV reader takes for a number or for a missing one.
 NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
 RULE = (
-    "name what is none under dataset.drop, dataset.text, dataset.group or dataset.time, or name the inputs under "
-    "dataset.columns"
+    "list these columns in dataset.drop, dataset.text, dataset.group or dataset.time, or the inputs in dataset.columns"
 )
 LONGEST = 20  # a longer text is not shown: it may be anything
 
@@ -80,9 +79,20 @@ def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule
     faulty = [f"{shown(name)} {fault}" for name, fault in found.items() if fault]
     if not faulty:
         return
+    rules = dict.fromkeys(one for name, fault in found.items() if fault for one in _remedies(columns[name]) or [rule])
     more = len(faulty) - faults.SHOWN_NAMES
     listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are no numbers" if more > 0 else "")
-    raise DataError(f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; {rule}.")
+    raise DataError(
+        f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; {'; '.join(rules)}."
+    )
+
+
+def _remedies(column: Column) -> list[str]:
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if not all(is_text(piece.type) or is_number(piece.type) for piece in column):
+        return []
+    texts = pa.chunked_array([piece.cast(pa.string()) for piece in column if is_text(piece.type)])
+    return spellings.remedies(texts.filter(pc.invert(pc.match_substring_regex(texts, NUMBER))))
 
 
 def _fault(column: Column, first: int) -> str:

@@ -266,12 +266,30 @@ def test_other_types_are_listed_in_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, "a,city,born,label\n1,Bonn,2001-02-03,0\n2,Rome,2001-02-04,1\n")
     fails(
         r"a.csv: columns 'city' is text, 'born' is of type date32\[day\], but inputs must be numbers; "
-        "name what is none under dataset.drop, dataset.text, dataset.group or dataset.time",
+        "list these columns in dataset.drop, dataset.text, dataset.group or dataset.time, or the inputs in dataset",
         path,
     )
     wide = {f"c{place}": ["x", "y"] for place in range(13)}
     pq.write_table(pa.table({**wide, "label": [0, 1]}), tmp_path / "a.parquet")
     fails("'c9' is text and 3 more are no numbers, but", str(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        (["1,5", "2,25", "3"], "write a decimal point for a decimal comma, 1.5 and not 1,5"),
+        (["1.234,5", "2,250", "1,5e-3"], "write a decimal point for a decimal comma"),
+        (["1,234", "1,234,567.8", "12"], "write no separators of thousands, 1234 and not 1,234"),
+        (["12%", "1.5 %", "3"], "write no %, 12 and not 12%"),
+        (["1", "?", " ? ", "3"], "leave a missing value empty or write NA for it, and no mark such as '?'"),
+        (["1,5", "-", "3"], "write a decimal point .*; leave a missing value empty .* such as '-'"),
+        (["1,5", "red", "3"], "list these columns in dataset.drop"),
+    ],
+    ids=str,
+)
+def test_numbers_in_other_spellings_have_a_remedy(tmp_path: Path, values: list[str], remedy: str) -> None:
+    path = write(tmp_path, "a;label\n" + "".join(f"{value};{row % 2}\n" for row, value in enumerate(values)))
+    fails(rf"column 'a' is text.*, but inputs must be numbers; {remedy}[^;]*\.$", path, format="semicolon")
 
 
 def test_a_stray_word_is_found_by_its_row(tmp_path: Path) -> None:
