@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import shown
+
+# What pandas calls the index of rows where it writes it, and where it reads it again.
+NAMELESS = re.compile(r"|__index_level_\d+__|Unnamed: \d+(_level_\d+)?(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,10 @@ class Layout:
             )
 
 
-def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
+def layout(spec: FileSpec, known: Sequence[str], file: Path, index: Sequence[str] = ()) -> Layout:
     """Decide about the columns ``known`` of a file; raise `DataError` for names that are absent or clash.
+
+    ``index`` are those that the file says to be the index of its rows; no input unless ``spec`` names it as one.
 
     Examples
     --------
@@ -73,7 +79,7 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path) -> Layout:
     else:
         other = {name for role, names in roles.items() if role != "columns" for name in names}
         inputs = tuple(name for name in known if name not in other)
-        _check_named(inputs, known, file)
+        _refuse_index(inputs, known, file, index)
     if not inputs and spec.text is None:
         raise DataError(f"{file}: no input column is left beside {faults.names(known)}.")
     closed = spec.columns is None and spec.text is None
@@ -87,13 +93,17 @@ def check_unique(known: Sequence[str], file: Path) -> None:
         raise DataError(f"{file}: the column {shown(name)} is there {times} times; names must differ.")
 
 
-def _check_named(inputs: Sequence[str], known: Sequence[str], file: Path) -> None:
+def _refuse_index(inputs: Sequence[str], known: Sequence[str], file: Path, index: Sequence[str]) -> None:
     # pandas writes its row index so: a number that grows with the row is no input anybody means.
-    index = [name for name in inputs if name == "" or name.startswith("__index_level_")]
-    if index:
+    rule = "list it in dataset.drop, or the inputs in dataset.columns"
+    nameless = next((name for name in inputs if NAMELESS.fullmatch(name)), None)
+    if nameless is not None:
         raise DataError(
-            f"{file}: column {known.index(index[0])} has no name but {shown(index[0])}; name it, or drop it."
+            f"{file}: column {known.index(nameless)} has no name but {shown(nameless)}, as row numbers have; {rule}."
         )
+    named = next((name for name in inputs if name in index), None)
+    if named is not None:
+        raise DataError(f"{file}: column {shown(named)} is the row index by the file's pandas metadata; {rule}.")
 
 
 def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Path) -> None:

@@ -18,10 +18,14 @@ from ldsvm.datasets.words import shown
 
 @dataclass(frozen=True)
 class Opened:
-    """One file: the names of its columns, repeated ones too, and a function that reads some of them as a table."""
+    """One file: the names of its columns, repeated ones too, and a function that reads some of them as a table.
+
+    index: the columns that are the index of the rows, where the file says so.
+    """
 
     names: Sequence[str]
     load: Callable[[list[str]], Any]
+    index: Sequence[str] = ()
 
 
 def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | None]:
@@ -47,7 +51,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
         with faults.reading(file, found.format):
             opened = OPEN[found.format](file, _words(spec))
             if plan is None:
-                plan = layout(spec, opened.names, file)
+                plan = layout(spec, opened.names, file, opened.index)
             plan.check(opened.names, file)
             tables.append(opened.load(plan.names))
             # Few files have checksums, and a wrong offset would end the process instead of raising an error.
@@ -101,12 +105,21 @@ def parquet(path: Path) -> Any:
 def _parquet(path: Path, _words: Sequence[str]) -> Opened:
     file = parquet(path)
     # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
-    return Opened(file.schema_arrow.names, lambda names: file.read(columns=names).select(names))
+    schema = file.schema_arrow
+    return Opened(schema.names, lambda names: file.read(columns=names).select(names), _index(schema))
 
 
 def _arrow(path: Path, _words: Sequence[str]) -> Opened:
     table = arrow(path).read_all()
-    return Opened(table.column_names, table.select)
+    return Opened(table.column_names, table.select, _index(table.schema))
+
+
+def _index(schema: Any) -> list[str]:
+    """Return the columns that pandas wrote as the index of the rows; one that only counts is no column."""
+    try:
+        return [name for name in (schema.pandas_metadata or {})["index_columns"] if isinstance(name, str)]
+    except (ValueError, LookupError, TypeError):  # anybody may have written the metadata
+        return []
 
 
 def arrow(path: Path) -> Any:

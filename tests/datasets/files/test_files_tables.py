@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -366,7 +367,9 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a,b,a,label\n1,2,3,0\n", "the column 'a' is there 2 times"),
-        (",a,label\n0,1,0\n", "column 0 has no name but ''; name it, or drop it"),
+        (",a,label\n0,1,0\n", "column 0 has no name but '', as row numbers have; list it in dataset.drop, or"),
+        ("Unnamed: 0,a,label\n0,1,0\n", "column 0 has no name but 'Unnamed: 0', as row numbers have"),
+        ("a,Unnamed: 0.1,label\n0,1,0\n", "column 1 has no name but 'Unnamed: 0.1'"),
         ("", "a.csv: is damaged, truncated, unreadable or no csv file .Empty CSV file"),
         ("a,label\n", "a.csv: holds no rows"),
         ("a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n", "a.csv: row 2 has 2 fields, but the header has 3; quote"),
@@ -390,6 +393,28 @@ def test_a_row_index_without_a_name_may_be_dropped(tmp_path: Path) -> None:
     path = write(tmp_path, ",a,label\n0,5,0\n1,6,1\n")
     assert read(FileSpec(path, drop=("",))).train.X.tolist() == [[5], [6]]
     assert read(FileSpec(path, columns=("a",))).train.X.tolist() == [[5], [6]]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_the_index_of_a_table_of_pandas_is_no_input(tmp_path: Path, name: str) -> None:
+    path, frame = tmp_path / name, pd.DataFrame({"x": [0.5, 1.5], "label": [0, 1]})
+    frame.index = pd.Index([7, 9], name="pid")
+
+    def save(table: Any) -> None:
+        if name == "a.parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+
+    save(pa.Table.from_pandas(frame))
+    fails(f"{name}: column 'pid' is the row index by the file's pandas metadata; list it in dataset.drop", str(path))
+    assert read(FileSpec(str(path), drop=("pid",))).train.columns == ("x",)
+    assert read(FileSpec(str(path), columns=("x", "pid"))).train.X.tolist() == [[0.5, 7], [1.5, 9]]
+    assert read(FileSpec(str(path), label="pid", drop=("label",))).train.y.tolist() == [7, 9]
+    for metadata in (b"{", b"3", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}]}', b"{}"):
+        save(pa.table({"pid": [7, 9], "label": [0, 1]}).replace_schema_metadata({b"pandas": metadata}))
+        assert read(FileSpec(str(path))).train.columns == ("pid",)
 
 
 @pytest.mark.parametrize("name", WRITERS)
