@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"stopped; {KEPT}", 130)
     except Exception as error:  # a person gets one sentence, the log has the whole story
         from ldsvm.datasets import DataError
+        from ldsvm.experiment.remote import redacted
         from ldsvm.experiment.trial import sentence
 
         if isinstance(error, ConfigError | DataError):
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if log.exists():
             logging.getLogger("flows").exception("the flow failed")
             where = f" (log: {log})"
-        return _complain(f"{asked.name} failed: {sentence(error)}{where}", 1)
+        return _complain(redacted(f"{asked.name} failed: {sentence(error)}{where}"), 1)
 
 
 def _data(arguments: Sequence[str]) -> int:
@@ -155,12 +156,12 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     from rich.console import Console
 
     from flows.summary import summary
-    from ldsvm.experiment.remote import remote
+    from ldsvm.experiment.remote import redacted, remote
     from ldsvm.experiment.tracking import link
     from ldsvm.report import tables
     from ldsvm.report.publish import REPORT
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     for title, header, rows in summary(config, asked.config, asked.overrides):
         console.print(tables.terminal(title, header, rows))
@@ -171,7 +172,7 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
             ("", f"then open {link(experiment_id, 5000, pipeline)}"),
         ]
         if server is None
-        else [("MLflow UI", f"{server}, experiment {config.name}")]
+        else [("MLflow UI", f"{redacted(server)}, experiment {config.name}")]
     )
     for name, what in [("report", config.results / REPORT), *ui]:
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
@@ -190,9 +191,18 @@ def _log_to(file: Path) -> logging.Handler:
     file.parent.mkdir(parents=True, exist_ok=True)
     logging.raiseExceptions = False  # on a full disk every line would be a traceback on the screen
     handler = logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Redacting("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     _only(handler)
     return handler
+
+
+class _Redacting(logging.Formatter):
+    """Lines of the log, tracebacks too, with addresses without user and password."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from ldsvm.experiment.remote import redacted
+
+        return redacted(super().format(record))
 
 
 def _only(handler: logging.Handler) -> None:
@@ -211,8 +221,9 @@ def _only(handler: logging.Handler) -> None:
 def _remark(message: Warning | str, *_: object) -> None:
     """Show a warning as a sentence, without the line of code that gave it."""
     from flows.progress import say
+    from ldsvm.experiment.remote import redacted
 
-    say(f"warning: {message}")
+    say(redacted(f"warning: {message}"))
 
 
 def _complain(text: str, code: int) -> int:

@@ -72,7 +72,7 @@ def show(entries: Sequence[Entry], places: Places) -> int:
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "licence")
     for entry in entries:
         table.add_row(*_row(entry), state(entry, places))
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     console.print(table, markup=False)
     return 0

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ldsvm.datasets.atomic import alone
+from ldsvm.experiment.remote import redacted
 from ldsvm.experiment.storing import loads
 from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 
@@ -162,7 +163,8 @@ class Registry:
                 raise
             except Exception as error:  # MLflow's own, for a file that is not there
                 raise RegistryFailed(
-                    f"{version} has no readable {FACTS} ({error}); allowed: python -m flows rollback, or a new start."
+                    f"{version} has no readable {FACTS} ({redacted(str(error))}); allowed: python -m flows rollback, "
+                    "or a new start."
                 ) from error
         return found
 
@@ -176,7 +178,8 @@ class Registry:
                 return loads((download(version.source, folder) / MODEL).read_bytes())
             except Exception as error:
                 raise RegistryFailed(
-                    f"{version} cannot be loaded ({error}); allowed: python -m flows rollback, or a new start."
+                    f"{version} cannot be loaded ({redacted(str(error))}); allowed: python -m flows rollback, or a new "
+                    "start."
                 ) from error
 
     def _begin(self) -> None:

@@ -22,7 +22,7 @@ from ldsvm.experiment import owner
 from ldsvm.experiment.pages import KIND, PIPELINE, view
 from ldsvm.experiment.pages import link as link
 from ldsvm.experiment.provenance import source_tags
-from ldsvm.experiment.remote import Server, remote
+from ldsvm.experiment.remote import Server, redacted, remote
 from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
 from ldsvm.experiment.store import TrackingFailed as TrackingFailed
 from ldsvm.experiment.store import store_uri as store_uri
@@ -148,8 +148,10 @@ class Tracker:
     @cached_property
     def client(self) -> Guarded:
         """The MLflow client; the first access creates the store. Raises TrackingFailed when that cannot be used."""
-        # Without these MLflow reports usage to its makers, prints the creation of tables, and animates artifacts.
+        # Without these MLflow reports usage to its makers, prints addresses, with a password that is in one, at the end
+        # of each run, prints the creation of tables, and animates artifacts.
         os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+        os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         if (uri := remote()) is not None:
@@ -239,7 +241,7 @@ class Tracker:
         try:
             yield run
         except BaseException as error:
-            run.failure = f"{type(error).__name__}: {error}"
+            run.failure = redacted(f"{type(error).__name__}: {error}")
             with suppress(TrackingFailed):  # the reason in hand is the one to hear of
                 if not isinstance(error, TrackingFailed):
                     self._close(run, "FAILED" if isinstance(error, Exception) else "KILLED")
