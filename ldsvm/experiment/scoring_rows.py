@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
+from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import FileSpec, faults, numbers, values
 from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.streams import Stream, stream
@@ -20,6 +23,7 @@ from ldsvm.experiment.prepared import as_they_came
 
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
 OUTPUTS = (".parquet", ".csv")
+HEADER = 1_000_000  # characters of a CSV file that are looked at for its header
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ def opened(job: Scoring) -> list[Stream]:
         raise DataError(f"{job.input}: {found.format} data cannot be scored from a file; allowed: {', '.join(TABLES)}.")
     if holds(job.input, job.output):  # another run would score the answers of this one
         raise DataError(f"{job.output}: is where the input {job.input} is looked for; allowed: another place.")
+    if job.output.exists() and not _scored_before(job.output):
+        raise DataError(f"{job.output}: exists and is no output of a scoring; allowed: another name.")
     streams = [stream(file, found.format) for file in found.files]
     for one in streams:
         _check_there(one, job)
@@ -81,6 +87,22 @@ def _check_names(job: Scoring) -> None:
         raise DataError(
             f"keep names {shown(taken[0])}, a column that the output has of its own; rename it in the input."
         )
+
+
+def _scored_before(file: Path) -> bool:
+    """Return whether a file is the output of a scoring, as its columns tell: it may be replaced."""
+    try:
+        if not file.is_file():
+            return False  # a pipe, which would wait
+        if file.suffix == ".parquet":
+            names = optional("pyarrow.parquet").read_schema(file).names
+        else:
+            with file.open(encoding="utf-8", newline="") as text:
+                names = next(csv.reader(io.StringIO(text.read(HEADER), newline="")), [])
+    except (OSError, ValueError, csv.Error, optional("pyarrow").ArrowException):
+        return False
+    own = names[names.index("class") :] if "class" in names else []
+    return own[:2] == ["class", "margin"] and own[2:] == [*(f"z{place}" for place in range(len(own) - 3)), "model"]
 
 
 def _check_there(one: Stream, job: Scoring) -> None:

@@ -218,7 +218,7 @@ def test_an_output_that_is_a_folder_is_refused_before_anything_is_done(tmp_path:
 
 
 def test_whole_numbers_are_taken_for_numbers_and_an_older_output_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "out.parquet").write_bytes(b"older")
+    assert score(job(tmp_path), fitted()) == 250
     frame = table().assign(a=np.arange(250), b=True)
     assert score(job(tmp_path, frame), fitted()) == 250
     found = fitted().predict(frame[list(NAMES)].astype(np.float32)).tolist()
@@ -266,6 +266,23 @@ def test_kept_columns_come_out_as_they_are_written(tmp_path: Path, kept: list[st
     given, found = (list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("in.csv", "out.csv"))
     assert [row["id"] for row in found] == kept == pd.read_parquet(tmp_path / "out.parquet")["id"].tolist()
     assert [row["a"] for row in found] == [row["a"] for row in given]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) -> None:
+    asked = job(tmp_path, output=tmp_path / f"out{suffix}")
+    for other in (b"", b"class,margin,model\n" * (suffix == ".parquet"), b"a,class,margin,z1,model\n", b'"\xff\n'):
+        asked.output.write_bytes(other)
+        with pytest.raises(DataError, match=r"out\.\w+: exists and is no output of a scoring; allowed: another name"):
+            score(asked, None)
+        assert asked.output.read_bytes() == other
+    asked.output.unlink()
+    assert score(asked, fitted()) == score(replace(asked, keep=("id", "other")), fitted()) == 250
+    assert score(replace(asked, rows=30), fitted(2)) == 250  # an output of another model and other columns
+    if suffix == ".parquet":
+        table().to_parquet(asked.output)
+        with pytest.raises(DataError, match="is no output of a scoring"):
+            score(asked, None)
 
 
 @pytest.mark.parametrize("name", ["in.csv", "in.CSV.GZ", "in.TSV"])
