@@ -58,6 +58,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
             source=version.source, format=asked.format or config.dataset.format,
+            escape_formulas=asked.escape_formulas,
         )  # fmt: skip
         with tracker.run(f"score · {version}", kind="score") as run:
             start, peak = time.perf_counter(), watch()

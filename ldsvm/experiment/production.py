@@ -13,9 +13,11 @@ from ldsvm.experiment.gate import GateConfig
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     """Which rows a model scores, and where the answers go.
 
-    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv. alias: of the version
-    that answers. keep: columns of the input that the output has too. rows: held in memory at a time. format: of the
-    input, dataset.format where it is left out.
+    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
+    scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
+    memory at a time. format: of the input, dataset.format where it is left out. escape_formulas: in a .csv output,
+    which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a line's end, and is no number, gets
+    a ' before it, so that none is run as a formula; in .parquet texts are as they came.
     """
 
     input: str
@@ -24,6 +26,7 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     keep: tuple[str, ...] = ()
     rows: int = Field(default=50_000, ge=1, le=10_000_000)
     format: Literal["parquet", "csv", "semicolon", "tsv", "arrow"] | None = None
+    escape_formulas: bool = True
 
 
 class ProductionConfig(BaseModel, frozen=True, extra="forbid"):

@@ -29,6 +29,8 @@ from ldsvm.datasets.words import shown
 from ldsvm.experiment.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
+FORMULA = r"^[=+\-@\t\r\n]"  # what spreadsheets run
+NUMBER = r"^[+-]?([\d.,]*|[\d.,]+e[+-]?\d+|inf|infinity|nan)$"  # also a lone sign, as for no value
 
 
 def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> int:
@@ -68,7 +70,7 @@ def _answered(
         on_rows(done)
     if not chunks:
         raise DataError(f"{job.input}: holds no rows; at least one is needed.")
-    _gather(chunks, job.output)
+    _gather(chunks, job)
     return done
 
 
@@ -176,17 +178,38 @@ def _write(table: Any, file: Path) -> None:
         raise DataError(f"{file.parent}: cannot be written ({error.strerror or error}).") from error
 
 
-def _gather(chunks: Sequence[Path], output: Path) -> None:
+def _gather(chunks: Sequence[Path], job: Scoring) -> None:
     """Put the chunks together, one in memory at a time."""
-    parquet = optional("pyarrow.parquet")
+    parquet, output = optional("pyarrow.parquet"), job.output
+    ready = _escaped if job.escape_formulas and output.suffix == ".csv" else lambda table: table
     try:
         schema = parquet.read_schema(chunks[0])
-        with replacing(output) as new, _writer(str(new), schema, output.suffix) as writer:
+        given = ready(schema.empty_table()).schema
+        with replacing(output) as new, _writer(str(new), given, output.suffix) as writer:
             for chunk in chunks:
-                writer.write_table(parquet.read_table(chunk).cast(schema))
+                writer.write_table(ready(parquet.read_table(chunk).cast(schema)))
     except (OSError, optional("pyarrow").ArrowException) as error:  # such as bytes that are no text, in a CSV
         why = getattr(error, "strerror", None) or error
         raise DataError(f"{output}: cannot be written ({why}).") from error
+
+
+def _escaped(table: Any) -> Any:
+    """Return a table in which a ' stands before each text, names too, that a spreadsheet would run as a formula."""
+    pa, compute = optional("pyarrow"), optional("pyarrow.compute")
+    mark, empty = (pa.scalar(text, pa.large_string()) for text in ("'", ""))
+
+    def safe(texts: Any) -> Any:
+        texts = texts.cast(pa.large_string())
+        number = compute.match_substring_regex(texts, NUMBER, ignore_case=True)
+        formula = compute.and_not(compute.match_substring_regex(texts, FORMULA), number)
+        return compute.if_else(formula, compute.binary_join_element_wise(mark, texts, empty), texts)
+
+    columns = []
+    for column in table.columns:
+        inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        texts = any(word in str(inner) for word in ("string", "binary")) and not pa.types.is_nested(inner)
+        columns.append(safe(column.cast(inner)) if texts else column)
+    return pa.table(columns, names=safe(pa.array(table.column_names)).to_pylist())
 
 
 def _writer(where: Any, schema: Any, suffix: str) -> Any:

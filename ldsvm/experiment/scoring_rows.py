@@ -32,9 +32,9 @@ class Scoring:
 
     columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
     that the output has too, such as a number of the row; from files of text they come out as they are written, quoted
-    in a CSV output. rows: of a chunk. model: its name and version; missing: whether inputs may lack values; source:
-    where the model's files are, so that no chunk of a model of the same name elsewhere is taken for its own. format: as
-    in `FileSpec`.
+    in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
+    inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
+    is taken for its own. format: as in `FileSpec`.
     """
 
     input: str
@@ -47,6 +47,7 @@ class Scoring:
     missing: bool = False
     source: str = ""
     format: str | None = None
+    escape_formulas: bool = True
 
 
 @dataclass(frozen=True)

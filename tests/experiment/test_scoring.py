@@ -268,6 +268,32 @@ def test_kept_columns_come_out_as_they_are_written(tmp_path: Path, kept: list[st
     assert [row["a"] for row in found] == [row["a"] for row in given]
 
 
+def test_texts_that_a_spreadsheet_would_run_are_escaped_in_csv_and_numbers_are_not(tmp_path: Path) -> None:
+    formulas = ["=1+1", "+cmd|' /C calc'!A0", "-e5", "@SUM(A1)", "\t=1", "\r=1", "-1+1", "=-1"]
+    plain = ["-0.5", "+1e-3", "-1,5", "-inf", "-", "a=1", "", "word -1", "'=1", "2024-01-02"]
+    texts = [*formulas, *plain]
+    raw = [text.encode() for text in texts]
+    frame = table(len(texts)).assign(**{"=id": texts, "kind": pd.Categorical(texts), "raw": raw})
+    frame.loc[frame.index[-1], "=id"] = None
+    names = ("=id", "kind", "raw", "a")
+    wanted = [f"'{text}" for text in formulas] + plain
+
+    def scored(**changes: Any) -> pd.DataFrame:
+        asked = job(tmp_path, frame, keep=names, output=tmp_path / "out.csv", rows=7, **changes)
+        score(asked, fitted())
+        with asked.output.open(newline="", encoding="utf-8") as file:
+            return pd.DataFrame(csv.DictReader(file))
+
+    found = scored()
+    assert found["kind"].tolist() == found["raw"].tolist() == wanted
+    assert found["'=id"].tolist() == [*wanted[:-1], ""]
+    np.testing.assert_allclose(found["a"].astype(float), frame["a"], rtol=1e-6)
+    assert min(found["a"].astype(float)) < 0
+    assert scored(escape_formulas=False)["kind"].tolist() == texts
+    score(job(tmp_path, frame, keep=names), fitted())
+    assert pd.read_parquet(tmp_path / "out.parquet")["kind"].tolist() == texts
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) -> None:
     asked = job(tmp_path, output=tmp_path / f"out{suffix}")
