@@ -7,7 +7,7 @@ import math
 import os
 import stat
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -82,7 +82,7 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     facts |= {"params": _params(model, arrays), "labels": _labels(model.classes_, arrays)}
     facts["names"] = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
     try:
-        _check_numbers(arrays)
+        check_numbers(arrays)
     except ValueError as error:
         raise NotSaved(f"the model cannot be saved ({error}).") from None
     text = json.dumps(facts, default=lambda value: value.item())
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise NotSaved(f"{path} cannot be read (not a file).")
         with open(path, "rb") as stream:
-            headers = _headers(stream)
+            headers = headers_of(stream, NAMES)
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as file:
                 facts = json.loads(file[FACTS].tobytes())
@@ -121,14 +121,17 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
         raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({reason}).") from None
 
 
-def _headers(stream: BinaryIO) -> dict[str, Header]:
-    """Return shape and type of the arrays of a file by name, as their first bytes tell them and the file holds them."""
+def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
+    """Return shape and type of the arrays of a file by name, as their first bytes tell them and the file holds them.
+
+    Raises ValueError for arrays of other names, and for what takes more memory than the file is large.
+    """
     found: dict[str, Header] = {}
     size = os.fstat(stream.fileno()).st_size
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
-            _expect(name in NAMES, f"unknown part {member.filename!r}")
+            _expect(name in names, f"unknown part {member.filename!r}")
             _expect(name not in found, f"{name} is there twice")
             _expect(member.compress_type == zipfile.ZIP_STORED, "a part is compressed")  # which could be of any size
             size -= member.file_size
@@ -184,7 +187,7 @@ def _check_texts(texts: Any, K: int) -> None:
     )
 
 
-def _check_numbers(arrays: dict[str, Array]) -> None:
+def check_numbers(arrays: dict[str, Array]) -> None:
     """Raise ValueError for weights, machines, centres or widths that are not finite, or so large that no decision is.
 
     With basis functions at most 1, a decision is at most sum_ml |V_kl| |W_ml| + |b_k|.
@@ -206,7 +209,7 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     """Return the classifier, of sizes that are known to be right, once its values have the range that a fit gives."""
     from ldsvm.estimator import LDSVMClassifier
 
-    _check_numbers(arrays)
+    check_numbers(arrays)
     params = facts["params"]
     given: dict[str, Any] = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
     given |= {"init": arrays[INIT]} if INIT in arrays else {}

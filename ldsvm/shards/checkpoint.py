@@ -14,7 +14,7 @@ from ldsvm.mac.state import Model, Progress
 from ldsvm.maps.features import Basis, BasisMap
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
-from ldsvm.saving import replaced
+from ldsvm.saving import check_numbers, headers_of, replaced
 from ldsvm.typing import Array
 
 
@@ -23,9 +23,16 @@ class CheckpointError(ValueError):
 
 
 class Checkpoint:
-    """Where a fit keeps its progress: a `Keeper` of the loop. fit: what names the fit, equal for equal fits."""
+    """Where a fit keeps its progress: a `Keeper` of the loop.
 
-    def __init__(self, path: str | os.PathLike[str], fit: dict[str, Any]) -> None:
+    fit: what names the fit, equal for equal fits. sizes: machines, latent dimensions L and inputs D of its models.
+    linear: whether their map is linear.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], fit: dict[str, Any], sizes: tuple[int, int, int], linear: bool
+    ) -> None:  # fmt: skip
+        self.sizes, self.linear = sizes, linear
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise CheckpointError(f"checkpoint={path!r} must be the name of a file.")
         self.path, self.fit = Path(path), json.loads(json.dumps(fit, default=lambda value: value.item()))
@@ -37,17 +44,15 @@ class Checkpoint:
         if not self.path.is_file():
             raise CheckpointError(f"{self.path}: is no file; name one, or one that is not there yet.")
         try:
-            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            with self.path.open("rb") as stream:
+                headers_of(stream, NAMES)
+                stream.seek(0)
+                with np.load(stream, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays["facts"].tobytes())
-            models = {name: _model(name, arrays) for name in ("best", "now")}
-            watched = facts["watched"] | {"best": tuple(facts["watched"]["best"])}
-            found = Progress(facts["history"], models["best"], models["now"], facts["mu"], facts["before"], watched)
             other = {**facts["fit"]}
         except Exception as error:  # whatever a damaged file makes of zip, NumPy and JSON
-            raise CheckpointError(
-                f"{self.path}: is no checkpoint, or damaged ({error}); remove it to begin anew."
-            ) from error
+            raise self._damaged(error) from error
         differs = [name for name in self.fit if not _same(other.get(name), self.fit[name])]
         if "params" in differs:
             mine, theirs = self.fit["params"], other.get("params", {})
@@ -57,7 +62,26 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.path}: is of another fit ({'; '.join(differs)} differ); remove it, or name another file."
             )
-        return found
+        try:
+            return self._progress(facts, arrays)
+        except Exception as error:  # whatever a changed one lacks
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> CheckpointError:
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        return CheckpointError(f"{self.path}: is no checkpoint, or damaged ({reason}); remove it to begin anew.")
+
+    def _progress(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Progress:
+        """Return the progress, once its models have the sizes of this fit and its numbers are such as a fit gives."""
+        history, mu, before, watched = (facts[name] for name in ("history", "mu", "before", "watched"))
+        best = tuple(map(float, watched["best"]))
+        places = range(len(history))
+        if [info["iteration"] for info in history] != [*places] or watched["best_iter"] not in places:
+            raise ValueError("its history is not that of a fit")
+        if not 0 < mu < np.inf or not np.isfinite(before or 0.0) or np.isnan(best).any() or watched["waited"] < 0:
+            raise ValueError(f"mu={mu}, before={before}, best={best} and waited={watched['waited']} are of no fit")
+        kept, now = (_model(name, arrays, self.sizes, self.linear) for name in ("best", "now"))
+        return Progress(history, kept, now, mu, before, watched | {"best": best})
 
     def save(self, progress: Progress) -> None:
         """Write the progress, in place of the last one."""
@@ -85,6 +109,7 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, list) and len(a) == len(b) and np.allclose(a, b, rtol=1e-9, atol=0.0)
 
 
+NAMES = {"facts", *(f"{name}.{part}" for name in ("best", "now") for part in ("W", "V", "b", "centers", "gamma"))}
 BASIS = ("now.centers", "now.gamma")  # left out where they are those of the best model
 
 
@@ -97,11 +122,20 @@ def _arrays(name: str, model: Model) -> dict[str, Array]:
     return found
 
 
-def _model(name: str, arrays: dict[str, Array]) -> Model:
-    W = arrays[f"{name}.W"]
-    of = name if f"{name}.centers" in arrays else "best"
-    basis: Basis = Identity(len(W))
-    if f"{of}.centers" in arrays:
-        gamma = arrays[f"{of}.gamma"]
-        basis = Gaussians(arrays[f"{of}.centers"], gamma if gamma.ndim else float(gamma))
-    return Model(BasisMap(basis, W), arrays[f"{name}.V"], arrays[f"{name}.b"])
+def _model(name: str, arrays: dict[str, Array], sizes: tuple[int, int, int], linear: bool) -> Model:
+    """Return a model. Raises ValueError for sizes other than these, and for numbers that no fit gives."""
+    W, V, b = (arrays[f"{name}.{part}"] for part in "WVb")
+    machines, L, D = sizes
+    M = D if linear else len(W)
+    wanted = {"W": (W, (M, L)), "V": (V, (machines, L)), "b": (b, (machines,))}
+    found = {"map.W": W, "coef_": V, "intercept_": b}
+    if not linear:
+        of = name if f"{name}.centers" in arrays else "best"
+        centers, gamma = found["map.centers"], found["map.gamma"] = arrays[f"{of}.centers"], arrays[f"{of}.gamma"]
+        wanted |= {"centers": (centers, (M, D)), "gamma": (gamma, (M,) if gamma.ndim else ())}
+    for part, (array, shape) in wanted.items():
+        if array.shape != shape or array.dtype not in (np.float32, np.float64) or not len(W):
+            raise ValueError(f"{name}.{part} has shape {array.shape} of {array.dtype}, not {shape} of floats")
+    check_numbers(found)
+    basis: Basis = Identity(D) if linear else Gaussians(centers, gamma if gamma.ndim else float(gamma))
+    return Model(BasisMap(basis, W), V, b)

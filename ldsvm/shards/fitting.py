@@ -49,14 +49,18 @@ def fit(
         weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
         shared = facts.classes, scheme, weights, model.C, model.z_solver
         repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
-        kept = None if checkpoint is None else Checkpoint(checkpoint, repaired(lambda: _named(model, team, facts)))
+        K = len(facts.classes)
+        L = K - 1 if model.n_components == "auto" else int(model.n_components)
+        kept = None
+        if checkpoint is not None:
+            sizes = scheme.n_machines, L, facts.D
+            named = repaired(lambda: _named(model, team, facts))
+            kept = Checkpoint(checkpoint, named, sizes, linear=isinstance(family, Linear))
         random_state = check_random_state(model.random_state)
         numbers = random_state.get_state()
         regression = repaired(
             lambda: _regression(team, facts, family, model, random_state, kept), lambda: random_state.set_state(numbers)
         )
-        K = len(facts.classes)
-        L = K - 1 if model.n_components == "auto" else int(model.n_components)
         points = class_points(model.init, K, L, random_state)
         penalties = model.C * weights * facts.counts
         steps = ShardSteps(team, regression, points, scheme, penalties, max(facts.sizes), facts.N)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from ldsvm.shards import Serial, Threads
-from ldsvm.shards.checkpoint import CheckpointError
+from ldsvm.shards.checkpoint import Checkpoint, CheckpointError
 from tests.shards.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -158,6 +159,34 @@ def test_a_damaged_checkpoint_is_one_sentence(damage: Any, train: Data, tmp_path
     file.write_bytes(file.read_bytes()[:-300] if damage == "cut" else damage)
     with pytest.raises(CheckpointError, match=r"fit\.npz: is no checkpoint, or damaged .*; remove it to begin anew"):
         model().fit(cut(train), checkpoint=file)
+
+
+def test_a_checkpoint_with_what_no_fit_gives_is_one_sentence(train: Data, valid: Data, tmp_path: Path) -> None:
+    file = tmp_path / "fit.npz"
+    with pytest.raises(Ended):
+        model().fit(cut(train), eval_set=valid, checkpoint=file, callback=ending(2))
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    facts = json.loads(arrays["facts"].tobytes())
+    M = len(arrays["best.W"])
+    changes: list[tuple[str, Any]] = [
+        ("best.W", np.ones((M, 3))), ("best.W", np.ones((M - 1, 9))), ("now.W", np.full((M, 9), np.nan)),
+        ("now.W", np.full((M, 9), 1e200)), ("now.V", np.ones((9, 9))), ("best.V", np.full((10, 9), np.inf)),
+        ("now.b", np.ones(3)), ("best.b", np.full(10, "x")), ("best.centers", np.ones((M, 63), np.float32)),
+        ("best.gamma", np.array(-1.0)), ("best.gamma", np.ones(M - 1)), ("other", np.ones(1)), ("mu", -1.0),
+        ("mu", float("nan")), ("mu", "1"), ("before", float("nan")), ("history", []), ("history", facts["history"][1:]),
+        ("watched", facts["watched"] | {"best": [float("nan"), 0.0]}), ("watched", facts["watched"] | {"best_iter": 9}),
+    ]  # fmt: skip
+    found = Checkpoint(file, facts["fit"], (10, 9, 64), linear=False)
+    assert found.load() is not None
+    for name, value in changes:
+        other = {name: value} if isinstance(value, np.ndarray) else {}
+        text = json.dumps(facts if other else facts | {name: value}).encode()
+        np.savez(file, **arrays | other | {"facts": np.frombuffer(text, dtype=np.uint8)})
+        with pytest.raises(CheckpointError, match=r"is no checkpoint, or damaged \(.*\); remove it to begin anew"):
+            found.load()
+    with pytest.raises(CheckpointError, match="its history is not that of a fit"):
+        model().fit(cut(train), eval_set=valid, checkpoint=file)
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(train: Data, tmp_path: Path) -> None:
