@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets import idx
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.files import faults, numbers, values
+from ldsvm.datasets.files import faults, numbers, precision, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import shown, told
@@ -28,7 +28,7 @@ def npz(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | 
     four arrays X_data, X_indices, X_indptr and X_shape, the parts of a CSR matrix. Objects are never unpickled.
     """
     with _opened(train) as archive:
-        rows = _archived(archive, train.given, spec, "")
+        rows = _archived(archive, train.given, spec, "", precise=True)
         inside = _archived(archive, train.given, spec, "_test") if _has_X(archive, "_test") else None
     if test is None:
         return rows, inside
@@ -53,8 +53,8 @@ def _has_X(archive: Mapping[str, Any], ending: str) -> bool:
     return f"X{ending}" in archive or f"X{ending}_data" in archive
 
 
-def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: str) -> Rows:
-    X = _inputs(archive, given, f"X{ending}")
+def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: str, *, precise: bool = False) -> Rows:
+    X = _inputs(archive, given, f"X{ending}", precise)
     label = f"{spec.label or 'y'}{ending}"
     if label not in archive and spec.label is not None and f"y{ending}" in archive:
         rule = "leave dataset.label out for the array 'y'"
@@ -70,7 +70,7 @@ def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: st
     return Rows(X, y, None, **extras)
 
 
-def _inputs(archive: Mapping[str, Any], given: str, name: str) -> Any:
+def _inputs(archive: Mapping[str, Any], given: str, name: str, precise: bool) -> Any:
     if f"{name}_data" in archive:
         data, indices, indptr, shape = (_array(archive, given, f"{name}_{part}") for part in CSR)
         _check_numbers(data, given, f"{name}_data")
@@ -83,7 +83,10 @@ def _inputs(archive: Mapping[str, Any], given: str, name: str) -> Any:
     if X.ndim != 2:
         raise DataError(f"{given}: array {shown(name)} has shape {X.shape}, but must have a row per sample: (N, D).")
     _check_numbers(X, given, name)
-    return _checked(_float32(X), given, name)
+    done = _checked(_float32(X), given, name)
+    if precise and X.dtype != np.float32:
+        precision.check(done, lambda column: X[:, column], lambda column: f"{given}: column {column} of X")
+    return done
 
 
 def _csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, ...]) -> Any:

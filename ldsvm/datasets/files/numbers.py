@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import faults, spellings
+from ldsvm.datasets.files import faults, precision, spellings
 from ldsvm.datasets.words import shown, told
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
@@ -24,14 +24,15 @@ LONGEST = 20  # a longer text is not shown: it may be anything
 
 
 def matrix(
-    columns: dict[str, Column], given: str, first: int = 0, rule: str = RULE
+    columns: dict[str, Column], given: str, first: int = 0, rule: str = RULE, *, precise: bool = False
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Return the columns side by side as X (N, D) float32, NaN where a value is missing, and the D names.
 
     A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the only
     one, of lists of fixed size, float32 and in one piece, its memory is used as it is. ``columns`` is emptied on the
     way, so that the memory of each column is free once it is in X. ``first`` is the number of the first row. Raises
-    `DataError` for columns that are no numbers, telling the ``rule``, and for values that float32 cannot hold.
+    `DataError` for columns that are no numbers, telling the ``rule``, for values that float32 cannot hold, and, where
+    ``precise``, for columns of single numbers that it cannot tell apart; see `precision.check`.
     """
     _refuse_other_types(columns, given, first, rule)
     widths = {name: _width(name, column, given, first) for name, column in columns.items()}
@@ -46,8 +47,12 @@ def matrix(
     start = 0
     for name, width in widths.items():
         part = X[:, start : start + (width or 1)]
-        _fill(part, columns.pop(name))
+        column = columns.pop(name)
+        _fill(part, column)
         _refuse_infinite(part, name, given, first)
+        if precise and width is None:
+            _check_precision(part, column, f"{given}: column {shown(name)}")
+        del column
         start += width or 1
     return X, names
 
@@ -184,6 +189,14 @@ def _fill(out: NDArray[np.float32], column: Column) -> None:
         else:
             out[start:stop] = np.nan
             out[start:stop][there] = values
+
+
+def _check_precision(part: NDArray[np.float32], column: Column, what: str) -> None:
+    def exact(_: int) -> NDArray[np.float64]:
+        double = optional("pyarrow").float64()
+        return np.concatenate([_array(piece.cast(double, safe=False)) for piece in column])
+
+    precision.check(part, exact, lambda _: what)
 
 
 def _float32(values: Any) -> NDArray[np.float32]:

@@ -46,7 +46,8 @@ def count(file: Path, format: str, spec: FileSpec) -> int:
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layout]:
-    tables = []
+    tables: list[Any] = []
+    training = plan is None
     for file in found.files:
         with faults.reading(file, found.format):
             opened = OPEN[found.format](file, _words(spec))
@@ -61,10 +62,10 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
     if not sum(len(table) for table in tables):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")
     tables.clear()  # the columns are now held by `columns` alone, which gives them up one by one
-    return _rows(columns, plan, found.given), plan
+    return _rows(columns, plan, found.given, precise=training), plan
 
 
-def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str) -> Rows:
+def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, *, precise: bool) -> Rows:
     def one(role: str, name: str | None, convert: Callable[[numbers.Column, str], Any]) -> Any:
         return None if name is None else convert(columns[name], f"{given}: dataset.{role} {shown(name)}")
 
@@ -73,7 +74,7 @@ def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str) -> Rows:
     if plan.text is not None:
         return Rows(one("text", plan.text, values.texts), y, None, groups, times)
     inputs = {name: columns.pop(name) for name in plan.inputs}
-    X, names = numbers.matrix(inputs, given)
+    X, names = numbers.matrix(inputs, given, precise=precise)
     return Rows(X, y, names, groups, times)
 
 
