@@ -109,16 +109,23 @@ def _scored_before(file: Path) -> bool:
 def _check_there(one: Stream, job: Scoring) -> None:
     absent = [name for name in _read(one, job) if name not in one.types]
     if absent:
-        more = "" if len(absent) == 1 else f" and {len(absent) - 1} more"
+        one_only = len(absent) == 1
+        what = f"column {shown(absent[0])} is" if one_only else f"columns {faults.names(absent)} are"
+        kept = absent[0] in job.keep and absent[0] not in _needed(one, job)
+        why = "keep names" if kept else "the model needs"
         raise DataError(
-            f"{one.file}: the column {shown(absent[0])}{more} is absent, which the model needs or keep names; "
-            f"the columns are {faults.names([*one.types])}."
+            f"{one.file}: {what} missing; {why} {'it' if one_only else 'them'} "
+            f"(the columns are {faults.names([*one.types])})."
         )
 
 
 def _read(one: Stream, job: Scoring) -> list[str]:
     """Return the columns of a file that are read, each once."""
-    return list(dict.fromkeys([*_sources(one, job), *([job.text] if job.text else []), *job.keep]))
+    return list(dict.fromkeys([*_needed(one, job), *job.keep]))
+
+
+def _needed(one: Stream, job: Scoring) -> list[str]:
+    return [*_sources(one, job), *([job.text] if job.text else [])]
 
 
 def _sources(one: Stream, job: Scoring) -> list[str]:

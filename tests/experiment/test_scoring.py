@@ -183,8 +183,9 @@ def test_a_damaged_chunk_is_made_again(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize(
     ("frame", "changes", "message"),
     [
-        (table().drop(columns=["b", "c"]), {}, r"the column 'b' and 1 more is absent"),
-        (table(), {"keep": ("no",)}, r"the column 'no' is absent"),
+        (table().drop(columns=["b", "c"]), {}, r"columns 'b', 'c' are missing; the model needs them"),
+        (table().drop(columns="b"), {}, r"column 'b' is missing; the model needs it \(the columns are 'a', 'c'"),
+        (table(), {"keep": ("no",)}, r"column 'no' is missing; keep names it \(the columns are"),
         (table().assign(b="word"), {}, r"'b'"),
         (table().assign(c=[np.nan] + [0.0] * 249), {}, r"column 'c' has no value in row 0"),
         (table().assign(c=[0.0] * 100 + [np.nan] * 2 + [0.0] * 148), {}, r"column 'c' has no value in rows 100, 101"),
@@ -344,7 +345,7 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
         ("a,b,c,id\n1,2,3,x,4\n", "row 0 has 5 fields, but the header has 4;"),
         ('a,b,c,id\n1,2,3,x\n1,2,3,"x\n1,2,3,x\n', r'a quotation mark \("\) in row 1 is never closed;'),
         ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
-        ("a;b;c;id\n1;2;3;4\n", "the column 'a' and 3 more is absent, .*; the columns are 'a;b;c;id'"),
+        ("a;b;c;id\n1;2;3;4\n", "columns 'a', 'b', 'c', .* are missing; .*the columns are 'a;b;c;id'"),
         ("", "Empty CSV"),
     ],
 )  # fmt: skip

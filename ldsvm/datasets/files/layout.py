@@ -46,11 +46,12 @@ class Layout:
         there, expected = set(known), {*self.names, *self.drop}  # a table may have thousands of columns
         missing = [name for name in self.names if name not in there]
         if missing:
-            raise DataError(f"{file}: there is no column {shown(missing[0])}, which {self.first} has.")
+            raise DataError(f"{file}: column {shown(missing[0])} is missing; {self.first} has it.")
         more = [name for name in known if name not in expected] if self.closed else []
         if more:
             raise DataError(
-                f"{file}: has a column {shown(more[0])}, which {self.first} has not; drop it or name columns."
+                f"{file}: has a column {shown(more[0])}, which {self.first} has not; "
+                "list it in dataset.drop, or the inputs in dataset.columns."
             )
 
 

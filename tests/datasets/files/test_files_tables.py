@@ -127,7 +127,7 @@ def test_official_test_set_has_the_columns_of_the_training_set(tmp_path: Path) -
     assert raw.test is not None and raw.test.X.tolist() == [[6, 5]] and raw.test.y.tolist() == [1]
     assert raw.test.columns == raw.train.columns == ("a", "b") and raw.source.startswith("a.csv, test set t.csv, ")
     fails(
-        r"no_b.csv: there is no column 'b', which .*a\.csv has",
+        r"no_b.csv: column 'b' is missing; .*a\.csv has it",
         train,
         test_path=write(tmp_path, "a,label\n1,0\n", "no_b.csv"),
     )
@@ -141,7 +141,7 @@ def test_official_test_set_has_the_columns_of_the_training_set(tmp_path: Path) -
 def test_files_of_one_set_must_have_the_same_columns(tmp_path: Path) -> None:
     write(tmp_path, "a,b,label\n1,2,0\n", "1.csv")
     write(tmp_path, "a,label\n1,0\n", "2.csv")
-    fails(r"2\.csv: there is no column 'b', which .*1\.csv has", str(tmp_path))
+    fails(r"2\.csv: column 'b' is missing; .*1\.csv has it", str(tmp_path))
     write(tmp_path, "a,b,c,label\n1,2,3,0\n", "2.csv")
     fails(r"2\.csv: has a column 'c', which .*1\.csv has not", str(tmp_path / "*.csv"))
 
