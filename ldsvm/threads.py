@@ -12,9 +12,13 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from joblib import cpu_count, effective_n_jobs
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
+
+_forked = threading.Event()  # set in a process that began as a fork of one with this module
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked.set)
 
 TINY, SMALL = 2e5, 5e7  # multiplications: some microseconds, and some milliseconds, on one thread
 
@@ -74,6 +78,13 @@ def held(n_threads: int) -> AbstractContextManager[Any]:
         return nullcontext()
     context: AbstractContextManager[Any] = _controller().limit(limits=n_threads, user_api="blas")
     return context
+
+
+def openmp(n_threads: int) -> AbstractContextManager[Any]:
+    """Let OpenMP have so many threads, and one in a forked process: GNU's OpenMP would wait there, for ever, for
+    threads that the process before the fork had started, and that a fork leaves behind.
+    """
+    return threadpool_limits(1 if _forked.is_set() else n_threads, user_api="openmp")
 
 
 def blocks(n_rows: int, n_threads: int, least: int = 512) -> list[slice]:

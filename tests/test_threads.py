@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 import threading
+import warnings
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ldsvm import threads
+from ldsvm import LDSVMClassifier, threads
 
 
 def blas() -> set[int]:
@@ -44,3 +48,22 @@ def test_blas_has_its_threads_back_after_an_error() -> None:
     with pytest.raises(KeyError), threads.alone(), threads.alone():
         raise KeyError
     assert blas() == before
+
+
+def _fit() -> LDSVMClassifier:
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    model = LDSVMClassifier(n_basis=10, max_iter=400, tol=0.1, time_limit=0.2, random_state=0, n_jobs=2)
+    return model.fit(X, X[:, 0] * X[:, 1] > 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems start processes anew")
+def test_a_fork_of_a_process_that_has_fitted_can_fit() -> None:
+    _fit()  # k-means starts threads of OpenMP, which a fork does not have
+    child = multiprocessing.get_context("fork").Process(target=_fit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's, of forks with threads
+        child.start()
+    child.join(15)
+    ended = child.exitcode
+    child.kill()
+    assert ended == 0

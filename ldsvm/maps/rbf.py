@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from ldsvm import threads
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
 from ldsvm.typing import Array
@@ -167,7 +167,7 @@ def _lloyd(X: Array, start: Array, weight: Array | None, n_threads: int) -> Arra
     means = KMeans(start.shape[0], init=start, n_init=1, max_iter=steps, algorithm="lloyd")
     # scikit-learn adds the threads' partial sums in order of arrival; two terms commute, so up to two threads
     # give the same bits on every run.
-    with threadpool_limits(min(n_threads, 2), user_api="openmp"):
+    with threads.openmp(min(n_threads, 2)):
         means.fit(X.astype(np.float32, copy=False), sample_weight=None if weight is None else weight / weight.max())
     centers: Array = means.cluster_centers_.astype(np.float32)
     return centers
