@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO, cast
 
 import numpy as np
 
@@ -25,6 +26,7 @@ ARCHIVE = "20news-bydate.tar.gz"
 PARTS = TRAIN, TEST = "20news-bydate-train", "20news-bydate-test"
 POST = re.compile(rf"({TRAIN}|{TEST})/([a-z][a-z.-]*)/([0-9]{{1,18}})")
 BLOCK = 1 << 20  # bytes read at a time
+PACKED = 3  # how much larger than its posts an archive may be, unzipped: of its many small files half is padding
 
 # Text by folder, group and number: sorted keys are the order that the checksum is of.
 Key = tuple[str, str, int]
@@ -73,7 +75,7 @@ def _on_disk(entry: Entry, places: Places) -> dict[str, tuple[Path, Callable[[],
     found: dict[str, tuple[Path, Callable[[], Posts]]] = {}
     archive = local.find(entry, places, ARCHIVE)
     if archive is not None:
-        found["archive"] = archive, partial(_unpack, archive)
+        found["archive"] = archive, partial(_unpack, archive, PACKED * entry.size)
     for folder in local.folders(entry, places):
         if all(os.path.isdir(folder / part) for part in PARTS):
             found.setdefault("folders", (folder, partial(_walk, folder)))
@@ -99,12 +101,32 @@ def _rows(posts: Posts, keys: list[Key]) -> Rows:
     return Rows(X, y)
 
 
-def _unpack(path: Path) -> Posts:
-    """Read an archive in one pass; nothing is written to the disk, so no name in it can do harm."""
+class _Bounded:
+    """Reads a stream up to so many bytes; raises `DataError` where it goes on."""
+
+    def __init__(self, stream: gzip.GzipFile, path: Path, most: int) -> None:
+        self._stream, self._path, self._most, self._left = stream, path, most, most
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError(f"{self._path}: expands to more than {self._most:,} bytes, the most that its posts need.")
+        return data
+
+
+def _unpack(path: Path, most: int) -> Posts:
+    """Read an archive in one pass; nothing is written to the disk, so no name in it can do harm.
+
+    most: bytes that it may expand to.
+    """
     posts: Posts = {}
     try:
         # gzip notices a file that was cut; the decompression of tarfile itself takes a cut for the end.
-        with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK) as archive:
+        with (
+            gzip.open(path) as plain,
+            tarfile.open(fileobj=cast(IO[bytes], _Bounded(plain, path, most)), mode="r|", bufsize=BLOCK) as archive,
+        ):
             for member in archive:
                 if not member.isdir():
                     # Links and devices hold no text of their own.
@@ -123,7 +145,7 @@ def _walk(folder: Path) -> Posts:
     for path in (path for part in PARTS for path in (folder / part).rglob("[!.]*")):
         if not path.is_dir():
             try:
-                content = path.read_bytes()
+                content = path.read_bytes() if path.is_file() else None  # a pipe would wait for ever
             except OSError as error:
                 raise DataError(f"{path}: cannot be read ({error}).") from error
             _add(posts, folder, path.relative_to(folder).as_posix(), content)

@@ -9,6 +9,7 @@ import os
 import random
 import struct
 import tarfile
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -190,6 +191,27 @@ def test_a_truncated_archive(tmp_path: Path, cut: float) -> None:
     with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz: cannot be read, is truncated, or is no") as caught:
         get(tmp_path, home)
     assert "\n" not in str(caught.value) and not (tmp_path / "prepared").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
+def test_an_archive_that_expands_without_end_is_read_no_further(tmp_path: Path, kind: bytes) -> None:
+    # A post, or a header, promises a terabyte; 64 MiB of zeros stand for it, and 3 MB are allowed.
+    info = tarfile.TarInfo(f"{TRAIN}/sci.space/1")
+    info.size, info.type = 1 << 40, kind
+    (tmp_path / ARCHIVE).write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 26), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz: expands to more than 3,000,000 bytes, the most"):
+            get(tmp_path, tmp_path, entry=replace(ENTRY, size=1_000_000))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 25
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_pipe_among_the_posts_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(unpacked(tmp_path) / TRAIN / "sci.space" / "11")
+    with pytest.raises(DataError, match=r"'20news-bydate-train/sci\.space/11' is no post"):
+        get(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"no archive" * 100)], ids=["no gzip", "no archive"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets import idx
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.files import faults, numbers, precision, values
+from ldsvm.datasets.files import csv_text, expansion, faults, numbers, precision, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import shown, told
@@ -46,6 +46,8 @@ def _opened(found: Found) -> Iterator[Mapping[str, Any]]:
         if isinstance(archive, np.ndarray):
             raise ValueError("one array without a name")
         with archive:
+            for member in archive.zip.infolist():
+                expansion.check(found.files[0], member.compress_size, member.file_size)
             yield archive
 
 
@@ -168,8 +170,14 @@ def svmlight(train: Found, test: Found | None, _spec: FileSpec) -> tuple[Rows, R
 def _svmlight(found: Found) -> tuple[Any, NDArray[Any]]:
     from sklearn.datasets import load_svmlight_file
 
-    with faults.reading(found.files[0], "svmlight"):
-        X, y = load_svmlight_file(str(found.files[0]), dtype=np.float32, zero_based=True)
+    path = found.files[0]
+    # A stream of our own, since scikit-learn would expand other compressed files, too.
+    with faults.reading(path, "svmlight"), csv_text.open_plain(path) as stream:
+        for block in csv_text.blocks(stream, path):
+            if len(block) == csv_text.BLOCK and b"\n" not in block:  # such as a hole in a file, or zeros
+                raise DataError(f"{path}: has a row of more than {len(block):,} bytes; allowed are shorter ones.")
+        stream.seek(0)
+        X, y = load_svmlight_file(stream, dtype=np.float32, zero_based=True)
     if not len(y):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")
     return X, values.labels([optional("pyarrow").array(y)], f"{found.given}: the label")

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import quotes
+from ldsvm.datasets.files import expansion, quotes
 
 DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t"}  # by the format's name
 BLOCK = 1 << 24  # pyarrow wants every row within one block, and a text may be long
@@ -167,12 +167,12 @@ def _scan(path: Path, delimiter: str) -> tuple[str, bool, bool]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     encoding, marks, hexadecimal, doubted = "utf-8", 0, False, False
     doubtful = quotes.doubtful(delimiter)
-    with _open(path) as stream:
+    with open_plain(path) as stream:
         start = stream.read(2)
         if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise DataError(f"{path}: starts with {start.hex(' ')} and so is UTF-16; save it as UTF-8.")
         stream.seek(0)
-        for block in iter(lambda: stream.read(BLOCK), b""):
+        for block in blocks(stream, path):
             marks += block.count(b'"')
             doubted = doubted or doubtful(block)
             # Most files have no x at all, which is found out sooner than where a 0 is not followed by one.
@@ -184,6 +184,16 @@ def _scan(path: Path, delimiter: str) -> tuple[str, bool, bool]:
     if encoding == "utf-8" and not _decodes(decoder, b"", final=True):
         encoding = "latin-1"
     return encoding, marks % 2 == 0, hexadecimal
+
+
+def blocks(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file that `open_plain` opened; raise `DataError` where gzip expands without end."""
+    packed, size = path.stat().st_size, 0
+    for block in iter(lambda: stream.read(BLOCK), b""):
+        size += len(block)
+        if _gzipped(path):
+            expansion.check(path, packed, size)
+        yield block
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:
@@ -201,7 +211,8 @@ def _refuse_open_quotes(table: Any, path: Path, rows: int) -> None:
         raise DataError(f'{path}: a quotation mark (") in row {rows - 1} is never closed; close or double it.')
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file for its bytes, without the compression that its name tells."""
     return gzip.open(path) if _gzipped(path) else path.open("rb")  # type: ignore[return-value]
 
 

@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from ldsvm.datasets import idx
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import FileSpec, load, read
+from ldsvm.datasets.files import FileSpec, csv_text, expansion, load, read
 
 HOME = os.environ.get("LDSVM_DATA_HOME")
 X = np.array([[1.5, 0, -2], [0, 0, 3], [4, 5, 0], [0, 0, 0]])
@@ -240,6 +240,32 @@ def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
     assert rows.n_features == 10**8 and rows.X.indices.tolist() == [2, 10**8 - 1, 2]
     (tmp_path / "a.svm").write_text("1 3:1 2147483647:1\n0 3:2\n")
     fails("a.svm: X has 2,147,483,647 columns; allowed are at most 100,000,000", tmp_path / "a.svm")
+
+
+def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Zeros shrink to a thousandth; a random matrix hardly shrinks, so the same limits let it through.
+    monkeypatch.setattr(expansion, "FREE", 100_000)
+    monkeypatch.setattr(csv_text, "BLOCK", 1 << 15)
+    rule = "expands to more than .* times its compressed size; if it is right, store it uncompressed"
+    zeros = np.zeros((10_000, 4))
+    fails(f"a.npz: {rule}", npz(tmp_path, X=zeros, y=np.arange(10_000)))
+    fails(f"a.npz: {rule}", npz(tmp_path, X=X, y=np.zeros(100_000)))
+    noise = np.random.default_rng(0).random((10_000, 4))
+    assert read(FileSpec(str(npz(tmp_path, X=noise, y=np.arange(10_000) % 2)))).train.n_features == 4
+    for name, row in (("a.csv.gz", b"0,0\n"), ("a.svm.gz", b"0 1:1\n")):
+        head = b"x,label\n" * (name == "a.csv.gz")
+        (tmp_path / name).write_bytes(gzip.compress(head + row * 10_000))
+        assert read(FileSpec(str(tmp_path / name))).train.X.shape == (10_000, 1)
+        (tmp_path / name).write_bytes(gzip.compress(head + row * 200_000))
+        fails(f"{name}: {rule}", tmp_path / name)
+
+
+def test_a_hole_in_a_text_of_numbers_is_no_row(tmp_path: Path) -> None:
+    with (tmp_path / "a.svm").open("wb") as file:
+        file.truncate(1 << 40)  # takes no room on the disk
+    fails("a.svm: has a row of more than 16,777,216 bytes; allowed are shorter ones", tmp_path / "a.svm")
+    (tmp_path / "a.SVM.GZ").write_bytes(gzip.compress(b"1 1:2\n0 1:3\n"))
+    assert read(FileSpec(str(tmp_path / "a.SVM.GZ"))).train.X.toarray().tolist() == [[2], [3]]
 
 
 PIXELS = (np.arange(7 * 2 * 5) * 37 % 256).astype(np.uint8).reshape(7, 2, 5)
