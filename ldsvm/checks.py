@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -59,12 +61,67 @@ def check_values(X: Any, names: Any = None, largest: float = LARGEST) -> None:
 
 
 def check_labels(y: Any) -> Any:
-    """Labels y (N,) of a classification problem, without NaN or infinity."""
-    y = column_or_1d(y, warn=True)
+    """Labels y (N,) of a classification problem, without missing ones or infinity; see `label_array`."""
+    y = label_array(y)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def label_array(y: Any, name: str = "y") -> Any:
+    """Labels y (N,) as an array of texts or of numbers, all as given. Raises ValueError for missing or mixed ones.
+
+    Examples
+    --------
+    >>> label_array(["spam", "ham", None])
+    Traceback (most recent call last):
+    ValueError: y has a missing label in row 2; every row needs one.
+    """
+    kind = y.dtype.kind if isinstance(getattr(y, "dtype", None), np.dtype) else "O"  # pandas has types of its own
+    values = y
+    if kind in "OT":
+        with suppress(ValueError):  # rows of different lengths
+            values = np.array(y, dtype=object)
+    if not np.size(values) or (np.ndim(values) != 1 and np.shape(values)[1:] != (1,)):
+        return column_or_1d(y)  # says what is wrong
+    missing = np.zeros(0, dtype=np.intp)
+    if kind in "OT":
+        missing = np.flatnonzero([_missing(label) for label in np.ravel(values)])
+    elif kind in "fmM":
+        missing = np.flatnonzero(np.isnan(values) if kind == "f" else np.isnat(values))
+    if missing.size:
+        raise ValueError(f"{name} has a missing label in row {missing[0]}; every row needs one.")
+    values = column_or_1d(values, warn=True)
+    if values.dtype != object:
+        return values
+    found = _of_one_kind(values, name)
+    return np.array(found.tolist()) if isinstance(y, list | tuple) else found
+
+
+def _missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # nor has an array, which is refused later
+        return False
+
+
+def _of_one_kind(y: Any, name: str) -> Any:
+    """Python's objects as texts or numbers: what is a number in one row must not be a text in another."""
+    texts = [isinstance(label, str | bytes) for label in y]
+    numbers = [isinstance(label, Real | np.bool_) for label in y]
+    if all(texts):
+        return y
+    if all(numbers):
+        return np.array(y.tolist())
+    strange = [not (text or number) for text, number in zip(texts, numbers, strict=True)]
+    row = strange.index(True) if any(strange) else texts.index(not texts[0])
+    before = f", that of row 0 is {shown(y[0])!r}" if row else ""
+    raise ValueError(
+        f"{name} has the label {shown(y[row])!r} in row {row}{before}; labels must be all texts, or all numbers."
+    )
 
 
 def check_class_weight(class_weight: Any, classes: Any, y: Any, sample_weight: Array | None) -> Array:

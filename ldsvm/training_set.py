@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
-from ldsvm.checks import check_classes, check_labels, check_start, check_weight, check_X
+from ldsvm.checks import check_classes, check_labels, check_start, check_weight, check_X, label_array
 from ldsvm.maps import Family
 from ldsvm.typing import Array
 
@@ -62,7 +62,7 @@ def _given(estimator: Any, eval_set: Any, classes: Array, family: Family) -> tup
             f"eval_set must be a pair (X_valid, y_valid), got {type(eval_set).__name__}; RowBlocks go with RowBlocks."
         )
     X = check_X(estimator, eval_set[0], sparse=family.sparse, reset=False, largest=family.largest)
-    y = column_or_1d(eval_set[1])
+    y = label_array(eval_set[1], "the y of eval_set")
     check_consistent_length(X, y)
     known = set(classes.tolist())
     unknown = [label for label in y.tolist() if label not in known]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from ldsvm import LDSVMClassifier, fit_path
+from ldsvm import LDSVMClassifier, RowBlocks, fit_path
+from ldsvm.checks import check_labels
 from ldsvm.shards import Serial
 
 RNG = np.random.default_rng(0)
@@ -80,7 +83,10 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], str]] 
     ("no labels", {"y": None}, {}, ValueError, "y should be a 1d array"),
     ("two columns of labels", {"y": np.c_[Y, Y]}, {}, ValueError, "y should be a 1d array"),
     ("continuous labels", {"y": X[:, 0]}, {}, ValueError, "Unknown label type"),
-    ("labels with NaN", {"y": np.where(Y == 0, np.nan, Y)}, {}, ValueError, "y contains NaN"),
+    ("labels with NaN", {"y": np.where(Y == 0, np.nan, Y)}, {}, ValueError, "y has a missing label in row 0;"),
+    ("mixed labels", {"y": ["a", 1, 2] * 20}, {}, ValueError, "y has the label 1 in row 1, that of row 0 is 'a'"),
+    ("dates as labels", {"y": [date(2026, 1, 1)] * 60}, {}, ValueError, "y has the label datetime.* in row 0; labels"),
+    ("eval label missing", {"eval_set": (X, [0, None] * 30)}, {}, ValueError, "the y of eval_set has a missing label"),
     ("one class", {"y": np.full(60, 7)}, {}, ValueError, "y contains one class only, .*7.*, in 60 rows"),
     ("one class with weight", {"sample_weight": Y == 1}, {}, ValueError, "one class only, .*1.*, in 20 rows"),
     ("sparse for rbf", {"X": sp.csr_array(X)}, {}, TypeError, "map='rbf' needs dense data: use X.toarray"),
@@ -127,6 +133,51 @@ def test_refusals_are_one_clear_sentence(
     # never another exception, a warning of NumPy, or a model of NaN
     with pytest.raises(kind, match=part):
         small(**changes).fit(**({"X": X, "y": Y} | arguments))
+
+
+NAMES = ["a", "b", None]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        *(pd.Series(NAMES, dtype=dtype) for dtype in ("str", "string", "category", "object")),
+        *(pd.Series([0, 1, None], dtype=dtype) for dtype in ("Int64", "boolean", "float64", "object", "category")),
+        np.array(NAMES, dtype=object),
+        np.array(NAMES, dtype=np.dtypes.StringDType(na_object=None)),
+        np.array(NAMES, dtype=object)[:, None],
+        np.array(["2026-01-01", "2026-01-02", "NaT"], dtype="datetime64[D]"),
+        pa.array(NAMES),
+        NAMES,
+        ["a", "b", np.nan],  # NumPy would write it as the text "nan"
+        ["a", "b", pd.NA],
+    ],
+    ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
+)
+def test_a_missing_label_is_told_with_its_row(y: Any) -> None:
+    with pytest.raises(ValueError, match=r"^y has a missing label in row 2; every row needs one\.$"):
+        small().fit(X[:3], y)
+    if np.ndim(y) == 1:
+        with pytest.raises(ValueError, match=r"^block 0: y has a missing label in row 2; every row needs one\.$"):
+            RowBlocks.arrays([(X[:3], y)])
+
+
+@pytest.mark.parametrize(
+    ("y", "plain"),
+    [
+        (np.array([3, 1, 2], dtype=object), np.array([3, 1, 2])),
+        (np.array([True, False], dtype=object), np.array([True, False])),
+        (pd.Series([3, 1, 2], dtype="Int64"), np.array([3, 1, 2])),
+        (pd.Series([3, 1, 2], dtype="category"), np.array([3, 1, 2])),
+        (np.array(["b", "a"], dtype=np.dtypes.StringDType()), np.array(["b", "a"], dtype=object)),
+        (pd.Series(["b", "a"], dtype="string"), np.array(["b", "a"], dtype=object)),
+        (["b", "a"], np.array(["b", "a"])),
+    ],
+    ids=str,
+)
+def test_labels_are_the_same_in_whatever_type_they_are_kept(y: Any, plain: Any) -> None:
+    found = check_labels(y)
+    assert found.dtype == plain.dtype and found.tolist() == plain.tolist()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

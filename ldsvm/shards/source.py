@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ldsvm.checks import label_array
 from ldsvm.typing import Array
 
 ROWS = 50_000  # of a block of a file, about
@@ -404,13 +405,17 @@ def pair_of(pair: Any, name: str) -> tuple[Any, Any]:
         raise BlockError(f"{name} is no pair of inputs and labels; wanted: a list of pairs, such as [(X, y)].")
     if sp.issparse(pair[0]):
         raise BlockError(f"{name} has sparse inputs; blocks of rows must be dense: use X.toarray().")
-    X, y = (np.asarray(part) for part in pair)
+    X = np.asarray(pair[0])
     if X.dtype == object:
         with suppress(TypeError, ValueError):  # the reader of the block says what is wrong
             X = X.astype(np.float64)
-    if X.ndim != 2 or y.shape not in (X.shape[:1], (len(X), 1)):
-        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {y.shape}; wanted (n, D) and (n,).")
-    return X, y.ravel()
+    y = pair[1] if np.ndim(pair[1]) == 1 else np.asarray(pair[1])
+    if X.ndim != 2 or np.shape(y) not in (X.shape[:1], (len(X), 1)):
+        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {np.shape(y)}; wanted (n, D) and (n,).")
+    try:
+        return X, label_array(y if np.ndim(y) == 1 else np.ravel(y))
+    except ValueError as error:
+        raise BlockError(f"{name}: {_line(error)}") from None
 
 
 def _column_names(X: Any) -> tuple[str, ...] | None:

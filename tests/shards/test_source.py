@@ -125,7 +125,7 @@ def test_files_with_other_columns_are_named(train: Data, tmp_path: Path) -> None
         ({"a": [["x"], ["y"]], "digit": [0, 1]}, "column 'a' is of type list<.*>; allowed: lists of numbers"),
         ({"a": [{"b": 1}, {"b": 2}], "digit": [0, 1]}, "column 'a' is of type struct<b: int64>; allowed: numbers"),
         ({"a": [1.0, 2.0], "digit": [b"x", b"y"]}, "column 'digit' of labels is of type binary; allowed"),
-        ({"a": [1.0, 2.0], "digit": [0.5, float("nan")]}, "NaN"),
+        ({"a": [1.0, 2.0], "digit": [0.5, float("nan")]}, "missing label in row 1"),
     ],
 )
 def test_values_that_cannot_be_used_are_named_with_their_file(columns: Any, words: str, tmp_path: Path) -> None:
