@@ -59,6 +59,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             keep=asked.keep, rows=asked.rows, model=str(version), missing=config.dataset.missing == "impute",
             source=version.source, format=asked.format or config.dataset.format,
             escape_formulas=asked.escape_formulas,
+            spelling=asked.spelling(config.dataset.decimal, config.dataset.missing_values),
         )  # fmt: skip
         with tracker.run(f"score · {version}", kind="score") as run:
             start, peak = time.perf_counter(), watch()

@@ -13,7 +13,7 @@ from ldsvm.baselines import lookup, shared
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
 from ldsvm.experiment.executors import ExecutorConfig
-from ldsvm.experiment.production import ProductionConfig
+from ldsvm.experiment.production import Decimal, Mark, ProductionConfig
 from ldsvm.experiment.spaces import Range, Scalar, StrategyConfig, Values
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
@@ -37,7 +37,8 @@ class DatasetConfig(Frozen):
     """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
 
     path, test_path: file, folder or glob, the second for an official test set; format by the names' endings unless
-    given. label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`.
+    given. label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`. decimal,
+    missing_values: how it writes numbers, and gaps among them.
     missing: what happens to rows with missing values. classes: the labels to keep, all by default. options: of
     generated data.
     """
@@ -52,6 +53,8 @@ class DatasetConfig(Frozen):
     text: str | None = None
     group: str | None = None
     time: str | None = None
+    decimal: Decimal | None = None
+    missing_values: tuple[Mark, ...] = ()
     missing: Literal["refuse", "drop", "impute"] = "refuse"
     classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
     options: dict[str, Scalar] = {}
@@ -64,6 +67,7 @@ class DatasetConfig(Frozen):
         return FileSpec(
             path=self.path, test_path=self.test_path, format=self.format, label=self.label, columns=self.columns,
             drop=self.drop, text=self.text, group=self.group, time=self.time,
+            decimal=self.decimal, missing_values=self.missing_values,
         )  # fmt: skip
 
     @field_validator("classes", mode="before")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
 
+from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.experiment.drift import DriftConfig
 from ldsvm.experiment.gate import GateConfig
+
+Decimal = Literal[".", ","]
+Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
@@ -15,9 +19,9 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 
     input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
     scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
-    memory at a time. format: of the input, dataset.format where it is left out. escape_formulas: in a .csv output,
-    which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a line's end, and is no number, gets
-    a ' before it, so that none is run as a formula; in .parquet texts are as they came.
+    memory at a time. format, decimal, missing_values: of the input, those of dataset where they are left out.
+    escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
+    line's end, and is no number, gets a ' before it, so that none is run as a formula; in .parquet texts are as they came.
     """
 
     input: str
@@ -27,6 +31,13 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     rows: int = Field(default=50_000, ge=1, le=10_000_000)
     format: Literal["parquet", "csv", "semicolon", "tsv", "arrow"] | None = None
     escape_formulas: bool = True
+    decimal: Decimal | None = None
+    missing_values: tuple[Mark, ...] | None = None
+
+    def spelling(self, decimal: str | None, missing_values: tuple[Mark, ...]) -> Spelling:
+        """Return how the input writes numbers, given how the data set does."""
+        missing = missing_values if self.missing_values is None else self.missing_values
+        return Spelling.of(self.decimal or decimal, missing, "production.score")
 
 
 class ProductionConfig(BaseModel, frozen=True, extra="forbid"):

@@ -17,6 +17,7 @@ from ldsvm.datasets import DataError
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import FileSpec, faults, numbers, values
 from ldsvm.datasets.files.find import TABLES, find, holds
+from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
 from ldsvm.datasets.words import shown, told
 from ldsvm.experiment.prepared import as_they_came
@@ -24,6 +25,7 @@ from ldsvm.experiment.prepared import as_they_came
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
 OUTPUTS = (".parquet", ".csv")
 HEADER = 1_000_000  # characters of a CSV file that are looked at for its header
+USUAL = Spelling(section="production.score")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Scoring:
     source: str = ""
     format: str | None = None
     escape_formulas: bool = True
+    spelling: Spelling = USUAL
 
 
 @dataclass(frozen=True)
@@ -174,8 +177,11 @@ def _texts(part: Part, job: Scoring) -> Any:
 def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
     given, one = str(part.stream.file), part.stream
     assert job.columns is not None
-    pieces = {name: [one.number(part.batch[name])] for name in _sources(one, job)}
-    X, names = numbers.matrix(pieces, given, part.row, "the model was trained on numbers")
+    # Another spelling than the usual one is read there, and from the text as it is written.
+    pieces = {
+        name: [one.number(part.batch[name]) if job.spelling.plain else part.batch[name]] for name in _sources(one, job)
+    }
+    X, names = numbers.matrix(pieces, given, part.row, "the model was trained on numbers", spelling=job.spelling)
     if names != job.columns:
         raise DataError(f"{given}: its lists make {len(names)} inputs; allowed: {len(job.columns)}, as in training.")
     gone = np.isnan(X)

@@ -22,7 +22,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
+from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.experiment import scoring
+from ldsvm.experiment.production import ScoreConfig
 from ldsvm.experiment.scoring import score
 from ldsvm.experiment.scoring_rows import Scoring
 
@@ -321,6 +323,20 @@ def test_text_is_read_as_training_reads_it(tmp_path: Path, name: str) -> None:
     asked = job(tmp_path, input=str(tmp_path / name), format=format)
     assert score(asked, fitted()) == 20
     assert set(pd.read_parquet(asked.output)["id"]) == {"é"}
+
+
+def test_decimal_commas_are_read_as_training_reads_them(tmp_path: Path) -> None:
+    frame = table(90).round(3)
+    frame.to_csv(tmp_path / "in.csv", index=False, sep=";", decimal=",")
+    asked = job(tmp_path, frame, input=str(tmp_path / "in.csv"), format="semicolon", spelling=Spelling(","))
+    assert score(asked, fitted()) == 90
+    np.testing.assert_allclose(
+        pd.read_parquet(asked.output)["margin"], margins(fitted().decision_function(frame[list(NAMES)])), atol=1e-5
+    )
+    with pytest.raises(DataError, match=r'set production\.score\.decimal to "," if the comma is the decimal mark\.$'):
+        score(replace(asked, spelling=Scoring.spelling), fitted())
+    config = ScoreConfig(input="a", output="b.csv", decimal=",")
+    assert config.spelling(None, ("?",)) == Spelling(",", ("?",), "production.score")
 
 
 def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:

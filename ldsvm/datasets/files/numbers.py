@@ -9,32 +9,42 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import faults, precision, spellings
+from ldsvm.datasets.files import faults, precision
+from ldsvm.datasets.files.kinds import is_list, is_number, is_text
+from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.words import shown, told
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
 Column = list[Any]
 
-# What pyarrow's CSV reader takes for a number or for a missing one.
-NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
 RULE = (
     "list these columns in dataset.drop, dataset.text, dataset.group or dataset.time, or the inputs in dataset.columns"
 )
 LONGEST = 20  # a longer text is not shown: it may be anything
+USUAL = Spelling()
 
 
 def matrix(
-    columns: dict[str, Column], given: str, first: int = 0, rule: str = RULE, *, precise: bool = False
+    columns: dict[str, Column],
+    given: str,
+    first: int = 0,
+    rule: str = RULE,
+    *,
+    spelling: Spelling = USUAL,
+    precise: bool = False,
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Return the columns side by side as X (N, D) float32, NaN where a value is missing, and the D names.
 
     A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the only
     one, of lists of fixed size, float32 and in one piece, its memory is used as it is. ``columns`` is emptied on the
-    way, so that the memory of each column is free once it is in X. ``first`` is the number of the first row. Raises
-    `DataError` for columns that are no numbers, telling the ``rule``, for values that float32 cannot hold, and, where
-    ``precise``, for columns of single numbers that it cannot tell apart; see `precision.check`.
+    way, so that the memory of each column is free once it is in X. ``first`` is the number of the first row. Another
+    ``spelling`` than the usual one makes numbers of texts. Raises `DataError` for columns that are no numbers, telling
+    what to do or else the ``rule``, for values that float32 cannot hold, and, where ``precise``, for columns of single
+    numbers that it cannot tell apart; see `precision.check`.
     """
-    _refuse_other_types(columns, given, first, rule)
+    if not spelling.plain:
+        columns |= {name: [spelling.number(piece) for piece in column] for name, column in columns.items()}
+    _refuse_other_types(columns, given, first, rule, spelling)
     widths = {name: _width(name, column, given, first) for name, column in columns.items()}
     names = tuple(one for name, width in widths.items() for one in _names(name, width))
     n = sum(len(piece) for piece in next(iter(columns.values())))
@@ -61,30 +71,13 @@ def _names(name: str, width: int | None) -> list[str]:
     return [name] if width is None else [f"{name}[{place}]" for place in range(width)]
 
 
-def is_text(type: Any) -> bool:
-    """Tell whether a pyarrow type holds texts."""
-    types = optional("pyarrow").types
-    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
-
-
-def is_number(type: Any) -> bool:
-    """Tell whether a pyarrow type holds single numbers, or nothing at all."""
-    types = optional("pyarrow").types
-    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    return any(test(type) for test in tests)
-
-
-def _is_list(type: Any) -> bool:
-    types = optional("pyarrow").types
-    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
-
-
-def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule: str) -> None:
-    found = {name: _fault(column, first) for name, column in columns.items()}
+def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule: str, spelling: Spelling) -> None:
+    found = {name: _fault(column, first, spelling) for name, column in columns.items()}
     faulty = [f"{shown(name)} {fault}" for name, fault in found.items() if fault]
     if not faulty:
         return
-    rules = dict.fromkeys(one for name, fault in found.items() if fault for one in _remedies(columns[name]) or [rule])
+    wrong = [columns[name] for name, fault in found.items() if fault]
+    rules = dict.fromkeys(one for column in wrong for one in _remedies(column, spelling) or [rule])
     more = len(faulty) - faults.SHOWN_NAMES
     listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are no numbers" if more > 0 else "")
     raise DataError(
@@ -92,34 +85,28 @@ def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule
     )
 
 
-def _remedies(column: Column) -> list[str]:
-    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+def _remedies(column: Column, spelling: Spelling) -> list[str]:
+    pa = optional("pyarrow")
     if not all(is_text(piece.type) or is_number(piece.type) for piece in column):
         return []
-    texts = pa.chunked_array([piece.cast(pa.string()) for piece in column if is_text(piece.type)])
-    return spellings.remedies(texts.filter(pc.invert(pc.match_substring_regex(texts, NUMBER))))
+    texts = [piece.cast(pa.string()) for piece in column if is_text(piece.type)]
+    return spelling.remedies(pa.chunked_array([piece.filter(spelling.strays(piece)) for piece in texts]))
 
 
-def _fault(column: Column, first: int) -> str:
+def _fault(column: Column, first: int, spelling: Spelling) -> str:
     """Return what is wrong with the type of a column, or nothing."""
     for piece in column:
         if is_text(piece.type):
-            return _stray(column, first)
-        if not is_number(piece.type) and not (_is_list(piece.type) and is_number(piece.type.value_type)):
+            return _stray(column, first, spelling)
+        if not is_number(piece.type) and not (is_list(piece.type) and is_number(piece.type.value_type)):
             return f"is of type {piece.type}"
     return ""
 
 
-def _stray(column: Column, first: int) -> str:
+def _stray(column: Column, first: int, spelling: Spelling) -> str:
     """Tell a column of text from one of numbers with a few stray words, whose rows are then named."""
-    pc = optional("pyarrow.compute")
     bad = np.concatenate(
-        [
-            ~_array(pc.match_substring_regex(piece, NUMBER).fill_null(True))
-            if is_text(piece.type)
-            else np.zeros(len(piece), bool)
-            for piece in column
-        ]
+        [_array(spelling.strays(piece)) if is_text(piece.type) else np.zeros(len(piece), bool) for piece in column]
     )
     which = np.flatnonzero(bad)
     if not len(which) or 2 * len(which) >= len(bad):
@@ -140,13 +127,13 @@ def _value(column: Column, row: int) -> str:
 def _width(name: str, column: Column, given: str, first: int) -> int | None:
     """Return the one length of the lists of a column, None for a column of single numbers."""
     pc = optional("pyarrow.compute")
-    if not any(_is_list(piece.type) for piece in column):
+    if not any(is_list(piece.type) for piece in column):
         return None
     # An absent list has no length: the row is missing as a whole. A single number counts as length 0.
     lengths = np.concatenate(
         [
             _array(pc.list_value_length(piece).fill_null(-1))
-            if _is_list(piece.type)
+            if is_list(piece.type)
             else np.where(_array(piece.is_null()), -1, 0)
             for piece in column
         ]
@@ -179,7 +166,7 @@ def _fill(out: NDArray[np.float32], column: Column) -> None:
     stop = 0
     for piece in column:
         start, stop = stop, stop + len(piece)
-        if not _is_list(piece.type):
+        if not is_list(piece.type):
             out[start:stop] = _float32(piece)[:, np.newaxis]  # in a column of lists: rows that are all missing
             continue
         there = _array(piece.is_valid())

@@ -21,6 +21,8 @@ class FileSpec:
     drop : columns that are never read
     text : the column that holds texts, then the only input
     group, time : columns for splits by group and by time; in an NPZ file arrays, by default "groups" and "times"
+    decimal : "," where the numbers of a table are written as 1,5; "." where it is None
+    missing_values : marks of missing numbers in a table, such as "?" or -999, beside the empty field, NA and the like
 
     The names of the fields after ``path`` are those of the section ``dataset`` of an experiment, and messages call
     them so.
@@ -40,3 +42,5 @@ class FileSpec:
     text: str | None = None
     group: str | None = None
     time: str | None = None
+    decimal: str | None = None
+    missing_values: tuple[str | float, ...] = ()

@@ -1,45 +1,137 @@
-"""Numbers in spellings that are not read: what to do about decimal commas, thousands, percents, and missing values."""
+"""How files spell numbers: decimal commas, marks of missing values, and what to do about other spellings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import csv_text
+from ldsvm.datasets.files.kinds import is_number, is_text
+from ldsvm.datasets.words import shown
 
-DECIMAL = r"^\s*[+-]?(\d+|\d{1,3}(\.\d{3})+),\d*([eE][+-]?\d+)?\s*$"
+DECIMALS = (".", ",")
+# What pyarrow's CSV reader takes for a number or for a missing one.
+NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
+COMMA = r"^\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*$"
+POINT = r"^\s*[+-]?\d*\.\d*([eE][+-]?\d+)?\s*$"
 THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*$"
+DOTTED = r"^\s*[+-]?\d{1,3}(\.\d{3})+(,\d*)?\s*$"
 PERCENT = r"^\s*[+-]?\d+[.,]?\d*\s*%\s*$"
 MISSING = r"(?i)^\s*(\?+|-+|\.+|\*+|na|none|nil|missing|unknown)\s*$"
-REMEDIES = (
-    (DECIMAL, "write a decimal point for a decimal comma, 1.5 and not 1,5"),
-    (THOUSANDS, "write no separators of thousands, 1234 and not 1,234"),
-    (PERCENT, "write no %, 12 and not 12%"),
-    (MISSING, "leave a missing value empty or write NA for it, and no mark such as {first}"),
-)
+MARKS = 3  # of missing values that a message shows
 
 
-def remedies(strays: Any) -> list[str]:
-    """Return how to write texts that are no numbers as such, and nothing where one of them is something else.
+@dataclass(frozen=True)
+class Spelling:
+    """How the files write numbers. decimal: the mark, . or a comma. missing: marks such as ? that stand for no value.
 
-    Examples
-    --------
-    >>> import pyarrow
-    >>> remedies(pyarrow.array(["1,5", "?"]))[1], remedies(pyarrow.array(["1,5", "red"]))
-    ("leave a missing value empty or write NA for it, and no mark such as '?'", [])
+    section: of an experiment's file, where the keys decimal and missing_values are, for messages.
     """
-    pc = optional("pyarrow.compute")
-    # 1,234 may be either, so it is a thousand where all others are.
-    order = sorted(REMEDIES, key=lambda known: known[0] == DECIMAL) if _thousands(strays) else REMEDIES
-    found = []
-    for pattern, remedy in order:
-        hit = pc.match_substring_regex(strays, pattern)
-        if pc.any(hit).as_py():
-            found.append(remedy.format(first=repr(strays.filter(hit)[0].as_py().strip())))
-            strays = strays.filter(pc.invert(hit))
-    return [] if len(strays) else found
+
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+    section: str = "dataset"
+
+    @classmethod
+    def of(cls, decimal: str | None, missing: tuple[str | float, ...], section: str = "dataset") -> Spelling:
+        """Return the spelling that the keys ask for; raise `DataError` for an unknown mark."""
+        if decimal not in (None, *DECIMALS):
+            raise DataError(f"{section}.decimal={shown(decimal)} is unknown; allowed: '.' and ','.")
+        return cls(decimal or ".", tuple(str(mark).strip() for mark in missing), section)
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether numbers are written as everywhere else, and gaps left empty."""
+        return self.decimal == "." and not self.missing
+
+    def number(self, piece: Any) -> Any:
+        """Return a piece of a column without marks of missing values, text as numbers where all of it is such.
+
+        Where the decimal mark is a comma, text with a point is none: 1.234 may be a thousand.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> Spelling(",", ("?",)).number(pyarrow.array(["1,5", "?", "2"])).to_pylist()
+        [1.5, None, 2.0]
+        """
+        found = self._read(piece) if is_text(piece.type) else piece
+        return self._without(found) if is_number(found.type) else found
+
+    def _read(self, piece: Any) -> Any:
+        pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+        text = piece.cast(pa.string())
+        if self.missing:
+            marked = pc.is_in(pc.utf8_trim_whitespace(text), value_set=pa.array(self.missing))
+            text = pc.if_else(marked, pa.scalar(None, pa.string()), text)
+        if self.decimal == ".":
+            return csv_text.numbers(text)
+        if pc.any(pc.match_substring(text, ".")).as_py():
+            return text
+        found = csv_text.numbers(pc.replace_substring(text, ",", "."))
+        return text if is_text(found.type) else found
+
+    def _without(self, piece: Any) -> Any:
+        """Return numbers without those that mark a missing value, such as -999, however they are written."""
+        pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+        marks = [number for mark in self.missing if (number := _number(mark, self.decimal)) is not None]
+        if not marks or pa.types.is_boolean(piece.type) or pa.types.is_null(piece.type):
+            return piece
+        found = piece if pa.types.is_floating(piece.type) else piece.cast(pa.float64(), safe=False)
+        value_set = pa.array(marks, pa.float64()).cast(found.type, safe=False)  # -99.99 as a float32 column has it
+        return pc.if_else(pc.is_in(found, value_set=value_set), pa.scalar(None, found.type), found)
+
+    def strays(self, piece: Any) -> Any:
+        """Return which texts (n,) are no numbers."""
+        pc = optional("pyarrow.compute")
+        pattern = NUMBER if self.decimal == "." else NUMBER.replace(r"\.", ",")
+        return pc.invert(pc.match_substring_regex(piece, pattern)).fill_null(False)
+
+    def remedies(self, strays: Any) -> list[str]:
+        """Return what to do about texts that are no numbers, and nothing where one of them is something else.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> Spelling().remedies(pyarrow.array(["1,5", "?"]))[0]
+        'set dataset.decimal to "," if the comma is the decimal mark'
+        >>> Spelling().remedies(pyarrow.array(["1,5", "red"]))
+        []
+        """
+        pc = optional("pyarrow.compute")
+        found = []
+        for pattern, remedy in self._known():
+            hit = pc.match_substring_regex(strays, pattern)
+            if pc.any(hit).as_py():
+                marks = pc.unique(pc.utf8_trim_whitespace(strays.filter(hit))).to_pylist()[:MARKS]
+                found.append(remedy.format(marks=", ".join(map(shown, marks))))
+                strays = strays.filter(pc.invert(hit))
+        return [] if len(strays) else list(dict.fromkeys(found))
+
+    def _known(self) -> list[tuple[str, str]]:
+        decimal = f'set {self.section}.decimal to "," if the comma is the decimal mark'
+        thousands = "write no separators of thousands, 1234 and not {one}"
+        if self.decimal == ".":
+            numbers = [
+                (COMMA, decimal),  # 1,234 may be either
+                (THOUSANDS, thousands.format(one="1,234")),
+                (DOTTED, f"{thousands.format(one='1.234')}, and {decimal}"),
+            ]
+        else:
+            numbers = [
+                (DOTTED, f"{thousands.format(one='1.234')}, and 1,5 where 1.5 is meant"),
+                (POINT, "write decimal commas alone, 1,5 and not 1.5"),
+                (THOUSANDS, thousands.format(one="1,234,567")),
+            ]
+        percent = (PERCENT, "write no %, 12 and not 12%")
+        gap = (MISSING, f"list {{marks}} in {self.section}.missing_values if that marks missing values")
+        return [*numbers, percent, gap]
 
 
-def _thousands(strays: Any) -> bool:
-    pc = optional("pyarrow.compute")
-    commas = strays.filter(pc.match_substring_regex(strays, DECIMAL))
-    return bool(pc.all(pc.match_substring_regex(commas, THOUSANDS)).as_py())
+def _number(mark: str, decimal: str) -> float | None:
+    try:
+        return float(mark.replace(decimal, "."))
+    except ValueError:
+        return None

@@ -13,6 +13,7 @@ from ldsvm.datasets.files import csv_text, faults, numbers, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.words import shown
 
 
@@ -41,16 +42,17 @@ def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows |
 def count(file: Path, format: str, spec: FileSpec) -> int:
     """Return the number of rows of one file."""
     with faults.reading(file, format):
-        opened = OPEN[format](file, _words(spec))
+        opened = OPEN[format](file, spec)
         return len(opened.load([opened.names[0]]))
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layout]:
     tables: list[Any] = []
+    spelling = Spelling.of(spec.decimal, spec.missing_values)
     training = plan is None
     for file in found.files:
         with faults.reading(file, found.format):
-            opened = OPEN[found.format](file, _words(spec))
+            opened = OPEN[found.format](file, spec)
             if plan is None:
                 plan = layout(spec, opened.names, file, opened.index)
             plan.check(opened.names, file)
@@ -62,19 +64,21 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
     if not sum(len(table) for table in tables):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")
     tables.clear()  # the columns are now held by `columns` alone, which gives them up one by one
-    return _rows(columns, plan, found.given, precise=training), plan
+    return _rows(columns, plan, found.given, spelling, precise=training), plan
 
 
-def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, *, precise: bool) -> Rows:
+def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling: Spelling, *, precise: bool) -> Rows:
     def one(role: str, name: str | None, convert: Callable[[numbers.Column, str], Any]) -> Any:
         return None if name is None else convert(columns[name], f"{given}: dataset.{role} {shown(name)}")
 
+    if plan.time is not None and spelling.decimal == ",":  # as texts, 10,5 would be before 9,5
+        columns[plan.time] = [spelling.number(piece) for piece in columns[plan.time]]
     y = one("label", plan.label, values.labels)
     groups, times = one("group", plan.group, values.groups), one("time", plan.time, values.times)
     if plan.text is not None:
         return Rows(one("text", plan.text, values.texts), y, None, groups, times)
     inputs = {name: columns.pop(name) for name in plan.inputs}
-    X, names = numbers.matrix(inputs, given, precise=precise)
+    X, names = numbers.matrix(inputs, given, spelling=spelling, precise=precise)
     return Rows(X, y, names, groups, times)
 
 
@@ -103,14 +107,14 @@ def parquet(path: Path) -> Any:
     return optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
 
 
-def _parquet(path: Path, _words: Sequence[str]) -> Opened:
+def _parquet(path: Path, _spec: FileSpec) -> Opened:
     file = parquet(path)
     # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
     schema = file.schema_arrow
     return Opened(schema.names, lambda names: file.read(columns=names).select(names), _index(schema))
 
 
-def _arrow(path: Path, _words: Sequence[str]) -> Opened:
+def _arrow(path: Path, _spec: FileSpec) -> Opened:
     table = arrow(path).read_all()
     return Opened(table.column_names, table.select, _index(table.schema))
 
@@ -131,15 +135,20 @@ def arrow(path: Path) -> Any:
     return (ipc.open_file if is_file else ipc.open_stream)(source)
 
 
-def _separated(delimiter: str) -> Callable[[Path, Sequence[str]], Opened]:
-    def opened(path: Path, words: Sequence[str]) -> Opened:
+def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
+    def opened(path: Path, spec: FileSpec) -> Opened:
+        words = _words(spec)
+        if spec.decimal == ",":  # as they are written: where 1,5 is a number, 1.234 may be a thousand
+            names, _ = csv_text.stream(path, delimiter)
+            guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
+            words += [name for name in names if name not in guessed]
         table = csv_text.read(path, delimiter, words)
         return Opened(table.column_names, table.select)
 
     return opened
 
 
-OPEN: dict[str, Callable[[Path, Sequence[str]], Opened]] = {
+OPEN: dict[str, Callable[[Path, FileSpec], Opened]] = {
     "parquet": _parquet,
     "arrow": _arrow,
     **{format: _separated(delimiter) for format, delimiter in csv_text.DELIMITERS.items()},

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
-from ldsvm.datasets.files.numbers import Column, is_number, is_text
+from ldsvm.datasets.files.kinds import is_number, is_text
+from ldsvm.datasets.files.numbers import Column
 from ldsvm.datasets.words import told
 
 WHOLE = 2.0**53  # from here on float64 skips whole numbers, so two classes could become one

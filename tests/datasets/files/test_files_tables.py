@@ -275,15 +275,25 @@ def test_other_types_are_listed_in_one_sentence(tmp_path: Path) -> None:
     fails("'c9' is text and 3 more are no numbers, but", str(tmp_path / "a.parquet"))
 
 
+COMMA = 'set dataset.decimal to "," if the comma is the decimal mark'
+
+
 @pytest.mark.parametrize(
     ("values", "remedy"),
     [
-        (["1,5", "2,25", "3"], "write a decimal point for a decimal comma, 1.5 and not 1,5"),
-        (["1.234,5", "2,250", "1,5e-3"], "write a decimal point for a decimal comma"),
-        (["1,234", "1,234,567.8", "12"], "write no separators of thousands, 1234 and not 1,234"),
+        (["1,5", "2,25", "3"], COMMA),
+        (["1,234", "12"], COMMA),  # or a thousand
+        (
+            ["1.234,5", "1.234.567,5"],
+            "write no separators of thousands, 1234 and not 1.234, and " + COMMA,
+        ),
+        (["1,234,567.8", "12"], "write no separators of thousands, 1234 and not 1,234"),
         (["12%", "1.5 %", "3"], "write no %, 12 and not 12%"),
-        (["1", "?", " ? ", "3"], "leave a missing value empty or write NA for it, and no mark such as '?'"),
-        (["1,5", "-", "3"], "write a decimal point .*; leave a missing value empty .* such as '-'"),
+        (["1", "?", " - ", "3"], r"list '\?', '-' in dataset.missing_values if that marks missing values"),
+        (
+            ["1,5", "?", "3"],
+            COMMA + r"; list '\?' in dataset.missing_values if that marks missing values",
+        ),
         (["1,5", "red", "3"], "list these columns in dataset.drop"),
     ],
     ids=str,
@@ -291,6 +301,31 @@ def test_other_types_are_listed_in_one_sentence(tmp_path: Path) -> None:
 def test_numbers_in_other_spellings_have_a_remedy(tmp_path: Path, values: list[str], remedy: str) -> None:
     path = write(tmp_path, "a;label\n" + "".join(f"{value};{row % 2}\n" for row, value in enumerate(values)))
     fails(rf"column 'a' is text.*, but inputs must be numbers; {remedy}[^;]*\.$", path, format="semicolon")
+
+
+def test_decimal_commas_and_marks_of_missing_values_are_read_where_they_are_named(tmp_path: Path) -> None:
+    text = "when;a;b;label\n10,5;1,5;?;1\n9,5;-2,25e1; - ;0\n8;3;-999;1\n7;;-999,0;0\n"
+    keys: dict[str, Any] = {"decimal": ",", "missing_values": ("?", "-", -999), "time": "when"}
+    found = read(FileSpec(write(tmp_path, text), format="semicolon", **keys)).train
+    np.testing.assert_array_equal(found.X, [[1.5, NAN], [-22.5, NAN], [3, NAN], [NAN, NAN]])
+    assert found.times is not None and found.times.tolist() == [10.5, 9.5, 8, 7] and found.y.tolist() == [1, 0, 1, 0]
+    quoted = write(tmp_path, 'a,label\n"1,5",0\n2,1\n')
+    assert read(FileSpec(quoted, decimal=",")).train.X.tolist() == [[1.5], [2]]
+    # Numbers in columns of texts, and a mark as another type of number holds it.
+    held = {"a": ["1,5", "?"], "b": pa.array([-99.99, 2], pa.float32()), "c": [0.5, -99.99], "label": [0, 1]}
+    pq.write_table(pa.table(held), tmp_path / "a.parquet")
+    spec = FileSpec(str(tmp_path / "a.parquet"), decimal=",", missing_values=("?", -99.99))
+    np.testing.assert_array_equal(read(spec).train.X, [[1.5, NAN, 0.5], [NAN, 2, NAN]])
+
+
+def test_where_the_comma_is_the_decimal_mark_a_point_is_no_number(tmp_path: Path) -> None:
+    def refused(values: list[str], remedy: str) -> None:  # 1.234 may be a thousand
+        path = write(tmp_path, "a;label\n" + "".join(f"{value};{row % 2}\n" for row, value in enumerate(values)))
+        fails(f"column 'a' is text.*; {remedy}", path, format="semicolon", decimal=",")
+
+    refused(["1.234", "2.345"], "write no separators of thousands, 1234 and not 1.234, and 1,5 where 1.5 is meant")
+    refused(["1,5", "2.5", "3"], "write decimal commas alone, 1,5 and not 1.5")
+    fails("dataset.decimal=';' is unknown; allowed: '.' and ','", write(tmp_path, "a,label\n1,0\n"), decimal=";")
 
 
 def test_a_stray_word_is_found_by_its_row(tmp_path: Path) -> None:

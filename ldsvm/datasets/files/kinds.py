@@ -1,0 +1,26 @@
+"""What a pyarrow type holds: texts, single numbers, or lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ldsvm.datasets.catalog import optional
+
+
+def is_text(type: Any) -> bool:
+    """Tell whether a pyarrow type holds texts."""
+    types = optional("pyarrow").types
+    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
+
+
+def is_number(type: Any) -> bool:
+    """Tell whether a pyarrow type holds single numbers, or nothing at all."""
+    types = optional("pyarrow").types
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    return any(test(type) for test in tests)
+
+
+def is_list(type: Any) -> bool:
+    """Tell whether a pyarrow type holds lists of any kind."""
+    types = optional("pyarrow").types
+    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
