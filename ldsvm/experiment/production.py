@@ -21,7 +21,8 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
     memory at a time. format, decimal, missing_values: of the input, those of dataset where they are left out.
     escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
-    line's end, and is no number, gets a ' before it, so that none is run as a formula; in .parquet texts are as they came.
+    line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
+    they came.
     """
 
     input: str
