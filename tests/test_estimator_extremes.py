@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
+from ldsvm.shards import Serial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -102,3 +105,15 @@ def test_predictions_far_away_are_finite_and_silent(kind: str, factor: float) ->
     # far from every centre only the bias is left; finite inputs are never an error
     far = small(map=kind).fit(X, Y).decision_function(X * factor)
     assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize("kind", ["rbf", "adaptive_rbf"])
+@pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])
+def test_inputs_too_close_for_float32_are_told_to_be_scaled(kind: str, executor: Any) -> None:
+    # float32 has no number between 0 and 1e-45, the least squared distance: all centres would be one
+    with pytest.raises(ValueError, match=r"vary by .*e-25 only, allowed .* is 1e-18 or more; scale them first"):
+        small(map=kind).fit(X * 1e-25, Y, executor=executor)
+    close = small(time_limit=0.1, max_iter=400).fit(X * 1e-17, Y, executor=executor)
+    assert len(np.unique(close.centers_, axis=0)) == 10
+    scaled = make_pipeline(StandardScaler(), small(time_limit=0.1, max_iter=400)).fit(X * 1e-25, Y)
+    assert len(np.unique(scaled[-1].centers_, axis=0)) == 10

@@ -20,6 +20,7 @@ FLOAT32_RANGE = 500.0
 # Beyond these distances in units of the width, and these widths, every feature is 0 whatever the numbers are.
 UNEVEN = 100  # times as much variance, from which on columns are called uneven
 FAR, LARGEST_GAMMA = 1e100, 1e250
+SMALLEST = 1e-18  # what inputs must differ by: float32 still has its square
 
 
 class Gaussians(Basis):
@@ -92,6 +93,7 @@ class RBF(FeatureFamily):
     ) -> Basis:
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
+        check_spread(float((X.max(axis=0) - X.min(axis=0)).max()))
         return Gaussians(self._choose(X, weight, random_state, n_threads), self._width(X, weight))
 
     def _width(self, X: Array, weight: Array | None) -> float:
@@ -116,6 +118,15 @@ class RBF(FeatureFamily):
         if self.centers == "random":
             return start
         return _lloyd(X, start, weight, n_threads)
+
+
+def check_spread(spread: float) -> None:
+    """Raise ValueError for inputs that differ, but by so little that centres in float32 would be all the same."""
+    if 0.0 < spread < SMALLEST:
+        raise ValueError(
+            f"the columns of X vary by {spread:.2g} only, allowed with Gaussians is {SMALLEST:g} or more; "
+            "scale them first, for example with sklearn.preprocessing.StandardScaler."
+        )
 
 
 def warn_of_size(M: int, distinct: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from ldsvm.checks import LARGEST
-from ldsvm.maps.rbf import KMEANS_STEPS, RBF, Gaussians, distinct_rows, warn_of_scales, warn_of_size
+from ldsvm.maps.rbf import KMEANS_STEPS, RBF, Gaussians, check_spread, distinct_rows, warn_of_scales, warn_of_size
 from ldsvm.shards.inputs import joined
 from ldsvm.shards.source import BlockError
 from ldsvm.shards.teams import Team
@@ -66,6 +66,7 @@ def gaussians(team: Team, facts: Facts, family: RBF, random_state: np.random.Ran
     """Return the basis to begin with, and the spread of the data: the root of the mean variance of the columns."""
     mean = team.sum("column_sums") / facts.N
     within = team.sum("column_squares", mean) / facts.N
+    check_spread(2.0 * float(np.sqrt(within.max())))  # at least, of values with this deviation
     start = _drawn(team, facts.N, family, random_state)
     centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
     return Gaussians(centers, _width(family, mean, within)), float(np.sqrt(within.mean())) or 1.0
