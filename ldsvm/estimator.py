@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -18,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import threads
-from ldsvm.checks import check_class_weight, check_X
+from ldsvm.checks import check_class_weight, check_X, label_array
 from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
@@ -310,22 +311,49 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def decision_function(self, X: Any) -> Array:
         """Scores, largest wins: (N, K), or (N,) for two classes with positive meaning ``classes_[1]``.
 
-        One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does.
+        One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does. X may be RowBlocks, here
+        and in the other methods: they are read block by block, and need the steps of the training rows.
         """
-        check_is_fitted(self, "map_")
-        X = check_X(self, X, sparse=self._sparse, reset=False)
-        with self._threads(X):
-            return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
+        return self._each(X, self._scores)
 
     def predict(self, X: Any) -> Any:
         """Labels (N,) of the largest score."""
-        scores = self.decision_function(X)
-        return self.classes_[self._scheme.classes(scores)]
+        return self._each(X, self._labels)
 
     def transform(self, X: Any) -> Array:
         """Latent coordinates F(X) (N, L), in the precision of X."""
+        return self._each(X, self._coordinates)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of rows with the right label; y (N,) is left out with RowBlocks, which have labels of their own."""
+        if not isinstance(X, RowBlocks):
+            if y is None:
+                raise TypeError("score needs the labels y of X; only RowBlocks have labels of their own.")
+            return float(super().score(X, label_array(y), sample_weight))
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight must be left out when X is RowBlocks.")
+        from ldsvm.shards import prediction
+
         check_is_fitted(self, "map_")
-        X = check_X(self, X, sparse=self._sparse, reset=False)
+        return prediction.score(self, X, self._labels)
+
+    def _each(self, X: Any, function: Callable[[Any], Any]) -> Any:
+        """The function's answers for X (n, D) as it is needed, or for all blocks of rows together."""
+        check_is_fitted(self, "map_")
+        if not isinstance(X, RowBlocks):
+            return function(check_X(self, X, sparse=self._sparse, reset=False))
+        from ldsvm.shards import prediction
+
+        return prediction.each(self, X, function)
+
+    def _scores(self, X: Any) -> Array:
+        with self._threads(X):
+            return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
+
+    def _labels(self, X: Any) -> Any:
+        return self.classes_[self._scheme.classes(self._scores(X))]
+
+    def _coordinates(self, X: Any) -> Array:
         with self._threads(X):
             F: Array = self.map_(X)
         return F

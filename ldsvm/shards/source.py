@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -179,9 +180,10 @@ class RowBlocks:
 
     @classmethod
     def parquet(
-        cls, where: str | os.PathLike[str], label: str, columns: Sequence[str] | None = None, rows: int = ROWS
-    ) -> RowBlocks:
-        """Take a Parquet file, a folder of them, or a glob such as "rows/2024-*.parquet".
+        cls, where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], label: str,
+        columns: Sequence[str] | None = None, rows: int = ROWS,
+    ) -> RowBlocks:  # fmt: skip
+        """Take a Parquet file, a folder of them, a glob such as "rows/2024-*.parquet", or a list of these.
 
         label: the column of labels. columns: those of the inputs, all others by default; a single column may hold one
         list of D numbers, or D bytes, in every row. rows: of a block, about; never less than a row group of the file.
@@ -193,7 +195,13 @@ class RowBlocks:
         chosen = None if columns is None else chosen_columns(columns, label)
         blocks: list[Block] = []
         found: tuple[str, ...] | None = None
-        for path in _files(where):
+        places = list(where) if isinstance(where, Iterable) and not isinstance(where, str | bytes) else [where]
+        paths = [path for place in places for path in _files(place)]
+        twice = [path for path, count in Counter(paths).items() if count > 1]
+        if not paths or twice:
+            what = f"{twice[0]}: is named more than once" if twice else "the list of Parquet files is empty"
+            raise BlockError(f"{what}; wanted: every file once.")
+        for path in paths:
             try:
                 with parquet.ParquetFile(path) as file:
                     names, sizes = file.schema_arrow.names, _group_sizes(file.metadata)
@@ -211,7 +219,7 @@ class RowBlocks:
                 ParquetBlock(path, groups, count, found, label) for groups, count in _together(sizes, rows) if count
             ]
         assert found is not None
-        return cls(_some(tuple(blocks), str(where)), None if len(found) == 1 else found)
+        return cls(_some(tuple(blocks), ", ".join(map(str, places[:3]))), None if len(found) == 1 else found)
 
     @classmethod
     def mapped(
@@ -423,11 +431,15 @@ def _column_names(X: Any) -> tuple[str, ...] | None:
     return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
 
 
-def _files(where: str | os.PathLike[str]) -> list[str]:
+def _files(where: Any) -> list[str]:
     """Names of the files, whole. What begins with a dot or an underscore is somebody's that is not finished."""
+    if not isinstance(where, str | os.PathLike):
+        raise BlockError(f"{where!r} is no Parquet file; wanted: a file, a folder, a glob, or a list of these.")
     path = Path(where)
     if path.is_dir():
         every = [file for file in path.rglob("*.parquet") if not _hidden(file.relative_to(path).parts)]
+    elif path.is_file():  # its name may look like a glob
+        every = [path]
     else:
         every = [Path(file) for file in glob.glob(str(where), recursive=True)]
     if not every:

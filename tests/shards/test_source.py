@@ -60,11 +60,16 @@ def written(folder: Path, data: Data, edges: list[int], **options: Any) -> Path:
 
 
 @pytest.mark.parametrize("lists", [False, True])
-@pytest.mark.parametrize("how", ["folder", "glob", "file"])
+@pytest.mark.parametrize("how", ["folder", "glob", "file", "list"])
 def test_parquet_is_the_same_rows(how: str, lists: bool, train: Data, tmp_path: Path) -> None:
     edges = [] if how == "file" else [250, 600]
     written(tmp_path, train, edges, lists=lists, row_group_size=100)
-    where = {"folder": tmp_path, "glob": tmp_path / "part*.parquet", "file": tmp_path / "part0.parquet"}[how]
+    where = {
+        "folder": tmp_path,
+        "glob": tmp_path / "part*.parquet",
+        "file": tmp_path / "part0.parquet",
+        "list": [tmp_path / "part0.parquet", str(tmp_path / "part[12].parquet")],
+    }[how]
     rows = RowBlocks.parquet(where, "digit", rows=250)
     assert [block.rows for block in rows.blocks] == (
         [200, 200, 200, 200, 100] if how == "file" else [250, 200, 150, 200, 100]
@@ -74,6 +79,23 @@ def test_parquet_is_the_same_rows(how: str, lists: bool, train: Data, tmp_path: 
     found = model().fit(rows, executor=Threads(2))
     assert far(found, model().fit(cut(train))) < 1e-8
     assert lists or list(found.feature_names_in_) == [f"p{d}" for d in range(64)]
+
+
+def test_files_of_a_list_keep_their_order_and_names_that_look_like_globs(tmp_path: Path) -> None:
+    paths = [tmp_path / f"part[{i}].parquet" for i in (2, 0, 1)]
+    for i, path in enumerate(paths):
+        parquet.write_table(pa.table({"a": [float(i)], "b": [0.0], "digit": [i]}), path)
+    rows = RowBlocks.parquet(iter(paths), "digit")
+    assert [block.name for block in rows.blocks] == [str(path) for path in paths]
+    for where, words in [
+        ([], "the list of Parquet files is empty"),
+        ([paths[0], tmp_path], r"part\[2\]\.parquet: is named more than once"),
+        ([paths[0], tmp_path / "gone.parquet"], r"gone\.parquet: no Parquet file is there"),
+        (3, "3 is no Parquet file; wanted: a file, a folder, a glob, or a list of these"),
+        ([b"a.parquet"], "b'a.parquet' is no Parquet file"),
+    ]:
+        with pytest.raises(BlockError, match=words):
+            RowBlocks.parquet(where, "digit")
 
 
 def test_mapped_arrays_are_the_same_rows(train: Data, tmp_path: Path) -> None:
