@@ -422,6 +422,22 @@ def test_an_official_test_set_of_another_make_is_an_error() -> None:
     assert check_parts(train, train.take(NONE), empty, split=split) == []
 
 
+def test_a_column_that_counts_the_rows_is_told() -> None:
+    n = 50
+    noise = np.random.default_rng(0).permutation(n)
+    columns = {"noise": noise, "id": np.arange(n) + 1, "down": -5 * np.arange(n), "same": np.ones(n)}
+    columns["nearly"] = np.where(np.arange(n) == 40, 0, np.arange(n))
+    rows = Rows(np.float32([*columns.values()]).T.copy(), np.arange(n) % 2, tuple(columns))
+
+    def said(rows: Rows, official: bool = False) -> list[str]:
+        done = clean(rows, missing="refuse", classes=None, what="training data", official=official)
+        return [finding.text for finding in done.findings]
+
+    assert said(rows) == ["training data: columns 'id', 'down' count the rows: list what is no input in dataset.drop."]
+    assert "infinite" in said(Rows(np.full((n, 1), np.inf, dtype=np.float32), rows.y))[0]
+    assert not said(rows, official=True) and not said(rows.take(noise)) and not said(rows.take(np.arange(19)))
+
+
 def test_errors_are_raised_together_and_warnings_returned() -> None:
     warnings = [Finding("warning", "one."), Finding("warning", "two.")]
     assert refuse(warnings) == ["one.", "two."] and refuse([]) == []
