@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from fnmatch import fnmatchcase
+from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text("utf-8")).splitlines()
@@ -108,10 +113,27 @@ def test_the_wheel_is_built_of_what_was_copied_before(tmp_path):
     assert modules | set(build["force-include"].values()) <= names
 
 
+def closure(requirements: list[str]) -> set[str]:
+    """Names of packages and of all that they depend on here, as the installed ones say."""
+    found, open_ = set(), [Requirement(text) for text in requirements]
+    while open_:
+        one = open_.pop()
+        key = canonicalize_name(one.name), frozenset(one.extras)
+        if key not in found:
+            found.add(key)
+            more = [Requirement(text) for text in distribution(one.name).requires or []]
+            extras = [{"extra": extra} for extra in ("", *one.extras)]
+            open_ += [r for r in more if r.marker is None or any(map(r.marker.evaluate, extras))]
+    return {name for name, _ in found}
+
+
 def test_the_image_is_rid_of_what_only_development_needs():
+    """Packages of the extra `dev` and what only they depend on; what anything else depends on stays."""
     (line,) = (line for line in LINES if "pip uninstall" in line)
     words = line.split()
     gone = set(words[words.index("/venv/bin/python") + 1 :])
     assert LINES.index(line) > len(before_the_wheel())
-    dev = {re.match(r"[\w.-]+", name)[0] for name in PROJECT["project"]["optional-dependencies"]["dev"]}
-    assert gone == dev | {"uv"}
+    extras = dict(PROJECT["project"]["optional-dependencies"])
+    dev = closure(extras.pop("dev"))
+    stays = closure([*PROJECT["project"]["dependencies"], *itertools.chain(*extras.values())])
+    assert gone == (dev - stays) | {"uv"}
