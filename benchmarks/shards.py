@@ -113,7 +113,12 @@ def _asked(*words: Any) -> list[float]:
 
 
 def _apart(a: Any, b: Any) -> float:
-    pairs = [(a.map_.W, b.map_.W), (a.coef_, b.coef_), (a.intercept_, b.intercept_), (a.centers_, b.centers_)]
+    pairs = [
+        (a.map_.W, b.map_.W),
+        (a.latent_coef_, b.latent_coef_),
+        (a.intercept_, b.intercept_),
+        (a.centers_, b.centers_),
+    ]
     return float(max(np.abs(p - q).max() / np.abs(q).max() for p, q in pairs))
 
 

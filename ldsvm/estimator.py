@@ -29,6 +29,7 @@ from ldsvm.mac.state import Info, Model, Options, Reason, Solution, Start
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
+from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.shards.source import RowBlocks
 from ldsvm.training_set import training_set
@@ -127,7 +128,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     Attributes
     ----------
     classes_ : (K,) labels.
-    coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
+    latent_coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
+    coef_ : (n_machines, D) weights of the inputs; only with ``map="linear"``. Other maps have no weight for each input:
+        take sklearn.inspection.permutation_importance, also to select features.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
     n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
@@ -348,7 +351,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def _scores(self, X: Any) -> Array:
         with self._threads(X):
-            return self._scheme.scores(self.map_.decide(X, self.coef_, self.intercept_))
+            return self._scheme.scores(self.map_.decide(X, self.latent_coef_, self.intercept_))
 
     def _labels(self, X: Any) -> Any:
         return self.classes_[self._scheme.classes(self._scores(X))]
@@ -357,6 +360,23 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         with self._threads(X):
             F: Array = self.map_(X)
         return F
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the inputs (n_machines, D), as scikit-learn's selectors read them; no attribute of other maps."""
+        mapping = self.__dict__.get("map_")
+        if isinstance(mapping, BasisMap) and isinstance(mapping.basis, Identity):
+            weights: Array = self.latent_coef_ @ mapping.W.T
+            return weights
+        raise AttributeError(
+            f"{type(self).__name__} has coef_ only when fitted with map='linear'; otherwise take "
+            "sklearn.inspection.permutation_importance for the inputs, or latent_coef_ for the latent dimensions."
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "coef_" in state:  # the name of latent_coef_ in models of earlier versions
+            state = {"latent_coef_" if name == "coef_" else name: value for name, value in state.items()}
+        super().__setstate__(state)
 
     def _threads(self, X: Any) -> AbstractContextManager[Any]:
         """Keep BLAS to the threads that mapping X (n, D) is worth."""
@@ -406,7 +426,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         regression = family.prepare(X, weight, random_state, cores, near)
         L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)
         if near is not None:
-            start = Start(regression.values(near), Model(near, self.coef_, self.intercept_))
+            start = Start(regression.values(near), Model(near, self.latent_coef_, self.intercept_))
         else:
             name = self.init if data.init is None else data.init
             start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
@@ -467,7 +487,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         # As they were when fitted: a later set_params must not change what the machines mean.
         self._scheme, self._sparse = scheme, self._family().sparse
         self._shape_fitted = self._shape_choices()
-        self.map_, self.coef_, self.intercept_ = solution.mapping, solution.V, solution.b
+        self.map_, self.latent_coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
         self.n_basis_ = solution.mapping.n_basis
         self.history_, self.n_iter_, self.best_iter_ = solution.history, solution.n_iter, solution.best_iter

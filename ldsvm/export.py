@@ -173,7 +173,7 @@ def _features(graph: _Graph, classifier: Any, affine: _Affine) -> str:
 def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
     """Add the latent coordinates, the decisions and the labels, and return what the graph gives."""
     helper, info = graph.onnx.helper, graph.onnx.TensorProto
-    W, V, b = classifier.map_.W, classifier.coef_, classifier.intercept_
+    W, V, b = classifier.map_.W, classifier.latent_coef_, classifier.intercept_
     graph.node("MatMul", [features, graph.constant("weights", W.astype(np.float32))], "latent")
     machines = [graph.constant("machines", (W @ V.T).astype(np.float32)), graph.constant("bias", b.astype(np.float32))]
     shape: list[Any] = ["N"]

@@ -72,7 +72,7 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     check_is_fitted(model, "map_")
     if not isinstance(model.map_, BasisMap):
         raise NotSaved("a map that is a regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'.")
-    arrays: dict[str, Array] = {"coef_": model.coef_, "intercept_": model.intercept_, "map.W": model.map_.W}
+    arrays: dict[str, Array] = {"coef_": model.latent_coef_, "intercept_": model.intercept_, "map.W": model.map_.W}
     basis = model.map_.basis
     if isinstance(basis, Gaussians):
         arrays |= {"map.centers": basis.centers, "map.gamma": np.asarray(basis.gamma)}
@@ -222,7 +222,7 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     model._sparse = facts["sparse"] is True
     model._scheme, model._shape_fitted = Scheme(*facts["scheme"]), list(facts["shape"])
     model.map_ = BasisMap(_basis(model, arrays), arrays["map.W"])
-    model.coef_, model.intercept_ = arrays["coef_"], arrays["intercept_"]
+    model.latent_coef_, model.intercept_ = arrays["coef_"], arrays["intercept_"]
     model.classes_ = _read_labels(facts["labels"], arrays)
     if facts["names"] is not None:
         model.feature_names_in_ = np.array(facts["names"], dtype=object)

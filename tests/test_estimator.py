@@ -33,7 +33,7 @@ def small(**changes: Any) -> LDSVMClassifier:
 
 
 def same_model(a: LDSVMClassifier, b: LDSVMClassifier) -> bool:
-    return all(np.array_equal(getattr(a, k), getattr(b, k)) for k in ("coef_", "intercept_")) and np.array_equal(
+    return all(np.array_equal(getattr(a, k), getattr(b, k)) for k in ("latent_coef_", "intercept_")) and np.array_equal(
         a.map_.W, b.map_.W
     )
 
@@ -50,12 +50,12 @@ def test_prediction_is_the_machine_on_the_transform(digits: Any) -> None:
     # decision = transform V' + b, and the largest wins; the fitted attributes are those of the formula
     X, y = digits
     model = small().fit(X, y)
-    scores = model.transform(X) @ model.coef_.T + model.intercept_
+    scores = model.transform(X) @ model.latent_coef_.T + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-10)
     np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(scores, axis=1)])
     Phi = np.exp(-model.gamma_ * ((X[:, None] - model.centers_[None]) ** 2).sum(-1))
     np.testing.assert_allclose(model.transform(X), Phi @ model.map_.W, atol=1e-6)
-    assert model.n_components_ == 9 and model.n_basis_ == 25 and model.coef_.shape == (10, 9)
+    assert model.n_components_ == 9 and model.n_basis_ == 25 and model.latent_coef_.shape == (10, 9)
 
 
 @pytest.mark.parametrize("kind", ["ovr", "ovo"])
@@ -76,7 +76,7 @@ def test_a_fresh_process_gives_the_same_bits() -> None:
         from ldsvm import LDSVMClassifier
         X, y = load_digits(return_X_y=True)
         m = LDSVMClassifier(n_basis=20, C=0.3, tol=0.1, n_jobs=2, random_state=3).fit(X[:200] / 16, y[:200])
-        print(hashlib.sha256(m.map_.W.tobytes() + m.coef_.tobytes() + m.intercept_.tobytes()).hexdigest())"""
+        print(hashlib.sha256(m.map_.W.tobytes() + m.latent_coef_.tobytes() + m.intercept_.tobytes()).hexdigest())"""
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     import hashlib
 
@@ -84,7 +84,7 @@ def test_a_fresh_process_gives_the_same_bits() -> None:
     m = LDSVMClassifier(n_basis=20, C=0.3, tol=0.1, n_jobs=2, random_state=3).fit(X[:200] / 16, y[:200])
     assert (
         done.stdout.strip()
-        == hashlib.sha256(m.map_.W.tobytes() + m.coef_.tobytes() + m.intercept_.tobytes()).hexdigest()
+        == hashlib.sha256(m.map_.W.tobytes() + m.latent_coef_.tobytes() + m.intercept_.tobytes()).hexdigest()
     )
 
 
@@ -122,7 +122,7 @@ def test_boolean_labels_and_binary_scores(digits: Any, kind: str) -> None:
     # two classes are one machine; a positive score means classes_[1]
     X, y = digits[0][:100], digits[1][:100] > 4
     model = small(tol=0.1, multi_class=kind).fit(X, y)
-    assert model.predict(X).dtype == bool and model.coef_.shape == (1, 1)
+    assert model.predict(X).dtype == bool and model.latent_coef_.shape == (1, 1)
     np.testing.assert_array_equal(model.decision_function(X) > 0, model.predict(X))
 
 
@@ -185,7 +185,7 @@ def test_extreme_penalties_give_a_finite_model(digits: Any, kind: str, C: float)
     model = small(map=kind, C=C, max_iter=15)
     if C < 1:
         model.fit(X, y)
-        assert np.abs(model.coef_).max() < 1e-4
+        assert np.abs(model.latent_coef_).max() < 1e-4
     else:
         with pytest.warns(ConvergenceWarning):
             model.fit(X, y)
@@ -228,7 +228,7 @@ def test_copies_predict_the_same_bits(digits: Any) -> None:
     model = small(tol=0.1).fit(X, y)
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-    assert not hasattr(clone(model), "coef_") and clone(model).get_params() == model.get_params()
+    assert not hasattr(clone(model), "latent_coef_") and clone(model).get_params() == model.get_params()
 
 
 def test_pandas_output_and_names(digits: Any) -> None:

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from ldsvm import LDSVMClassifier, fit_path
 
-MODEL = ("coef_", "intercept_")
+MODEL = ("latent_coef_", "intercept_")
 
 
 def small(**changes: Any) -> LDSVMClassifier:
@@ -78,7 +78,7 @@ def test_a_path_equals_separate_fits_bit_for_bit(digits: Any, init: str, early: 
             np.testing.assert_array_equal(getattr(alone, name), getattr(fitted, name))
         np.testing.assert_array_equal(alone.decision_function(X), fitted.decision_function(X))
         assert fitted.C == C and fitted.n_iter_ == alone.n_iter_
-    assert list(dict.fromkeys(seen)) == [3.0, 0.1] and not hasattr(model, "coef_")
+    assert list(dict.fromkeys(seen)) == [3.0, 0.1] and not hasattr(model, "latent_coef_")
 
 
 def test_warm_start_continues_where_it_stopped(digits: Any) -> None:
@@ -99,7 +99,7 @@ def test_warm_start_after_changing_C(digits: Any) -> None:
     # the start is the old model judged by the new penalty
     X, y = digits[0][:150], digits[1][:150] % 3
     model = small(warm_start=True).fit(X, y)
-    ridge = 1e-3 * model.map_.penalty + 0.5 * np.sum(model.coef_**2)
+    ridge = 1e-3 * model.map_.penalty + 0.5 * np.sum(model.latent_coef_**2)
     hinge = (model.history_[-1]["nested"] - ridge) / 0.3
     model.set_params(C=3.0).fit(X, y)
     assert model.history_[0]["nested"] == pytest.approx(ridge + 3.0 * hinge, rel=1e-6)

@@ -51,7 +51,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path, changes: dict[str, Any]) -> Non
     one, other = vars(model), vars(again)
     assert one.keys() == other.keys()
     assert again.history_ == model.history_ and again.stop_reason_ == model.stop_reason_
-    np.testing.assert_array_equal(clone(again).fit(X, Y).coef_, model.coef_)
+    np.testing.assert_array_equal(clone(again).fit(X, Y).latent_coef_, model.latent_coef_)
     assert [file.name for file in tmp_path.iterdir()] == ["model.npz"]
 
 
@@ -74,7 +74,7 @@ def test_labels_and_names_come_back(tmp_path: Path, labels: list[Any]) -> None:
 def test_warm_start_goes_on_where_the_model_itself_would(tmp_path: Path, later: dict[str, Any]) -> None:
     model = fitted().set_params(warm_start=True, **later)
     again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
-    np.testing.assert_array_equal(again.fit(X, Y).coef_, model.fit(X, Y).coef_)
+    np.testing.assert_array_equal(again.fit(X, Y).latent_coef_, model.fit(X, Y).latent_coef_)
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_each_is_the_fit_of_that_size(models: list[LDSVMClassifier]) -> None:
     assert [model.n_basis_ for model in models] == [10, 40, 160, 320]
     alone = LDSVMClassifier(gamma=0.001, n_basis=40, random_state=0, n_jobs=1)
     alone.fit(X[TRAIN], Y[TRAIN], eval_set=(X[VALID], Y[VALID]))
-    np.testing.assert_array_equal(alone.coef_, models[1].coef_)
+    np.testing.assert_array_equal(alone.latent_coef_, models[1].latent_coef_)
     errors = [model.history_[model.best_iter_]["valid_error"] for model in models]
     assert errors[0] > errors[1] > max(errors[2:])
 

@@ -36,6 +36,6 @@ class ReducedLDSVM(Pipeline):  # type: ignore[misc]
         return self[-1].transform(self[0].transform(X))
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("history_", "stop_reason_", "best_iter_", "coef_", "map"):
+        if name in ("history_", "stop_reason_", "best_iter_", "latent_coef_", "map"):
             return getattr(self.steps[-1][1], name)
         raise AttributeError(name)

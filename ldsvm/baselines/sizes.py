@@ -85,7 +85,7 @@ def _ours(step: Any) -> Size:
     number = int(step.n_basis_) if centers else None  # a linear map has none
     if centers and np.ndim(step.gamma_):
         centers.append(step.gamma_)
-    return Size(number, number, [*centers, step.map_.W, step.coef_, step.intercept_])
+    return Size(number, number, [*centers, step.map_.W, step.latent_coef_, step.intercept_])
 
 
 def _svm(step: Any) -> Size:

@@ -254,7 +254,7 @@ def training_data(prepared: Prepared, labels: str, learnt: str | None = None) ->
 
 def _ours(model: Any) -> dict[str, Any]:
     kind = model.map if isinstance(model.map, str) else None
-    return {"map": kind, "n_latent": int(model.coef_.shape[-1])}
+    return {"map": kind, "n_latent": int(model.latent_coef_.shape[-1])}
 
 
 def _latent(model: Any, method: Method, data: Data) -> Any:

@@ -28,7 +28,7 @@ def test_the_iterates_are_those_of_a_fit():
     # What goes into the fourth Z-step is the model after three iterations, if that is the best of them.
     nested = [info["nested"] for info in model.history_]
     assert model.best_iter_ == 3 == int(np.argmin(nested))
-    np.testing.assert_array_equal(caught[3].V, model.coef_)
+    np.testing.assert_array_equal(caught[3].V, model.latent_coef_)
     np.testing.assert_array_equal(caught[3].b, model.intercept_)
     np.testing.assert_allclose(caught[3].F, model.transform(X), atol=1e-4)  # transform rounds to float32
 

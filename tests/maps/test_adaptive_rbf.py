@@ -237,7 +237,7 @@ def test_a_path_over_C_is_what_single_fits_give() -> None:
     model = LDSVMClassifier(map="adaptive_rbf", n_basis=10, gamma=0.002, center_steps=300, n_jobs=1, random_state=0)
     for one in fit_path(model, X, y, [0.1, 1.0], callback=lambda _, info: info["iteration"] == 3):
         alone = LDSVMClassifier(**one.get_params()).fit(X, y, callback=lambda info: info["iteration"] == 3)
-        np.testing.assert_array_equal(one.coef_, alone.coef_)
+        np.testing.assert_array_equal(one.latent_coef_, alone.latent_coef_)
         np.testing.assert_array_equal(one.centers_, alone.centers_)
 
 

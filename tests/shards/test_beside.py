@@ -28,7 +28,7 @@ def test_labels_in_memory_travel_with_their_block_and_give_the_same_fit(stored: 
     in_file, in_memory = (RowBlocks.mapped(file, labels, 150) for labels in (file.with_name("y.npy"), y))
     assert [len(block.read()[1]) for block in in_memory.blocks] == [150, 150, 100]
     assert max(len(pickle.dumps(block)) for block in in_memory.blocks) < 150 * y.itemsize + 1000
-    a, b = (model.fit(rows, callback=lambda info: info["iteration"] == 2).coef_ for rows in (in_file, in_memory))
+    a, b = (model.fit(rows, callback=lambda info: info["iteration"] == 2).latent_coef_ for rows in (in_file, in_memory))
     assert np.array_equal(a, b)
 
 

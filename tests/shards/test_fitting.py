@@ -95,7 +95,7 @@ def test_two_classes_with_names(train: Data, valid: Data) -> None:
     names, held = (np.where(part % 2 == 0, "even", "odd") for part in (y, c))
     found = model(C=1.0).fit(cut((X, names), 333), eval_set=(A, held), executor=Threads(2))
     memory = model(C=1.0, centers="random").fit(X, names)
-    assert list(found.classes_) == ["even", "odd"] and found.coef_.shape == (1, 1)
+    assert list(found.classes_) == ["even", "odd"] and found.latent_coef_.shape == (1, 1)
     assert abs(found.score(A, held) - memory.score(A, held)) < 0.05
 
 
@@ -222,7 +222,7 @@ def test_pairs_of_rare_classes_among_many_rows(monkeypatch: pytest.MonkeyPatch) 
 def test_the_step_from_the_last_weights_is_the_ridge_solution() -> None:
     rows = cut(apart(), 300)
     near = model(C=10.0).fit(rows)
-    mapping, machines = near.map_, (near.coef_, near.intercept_)
+    mapping, machines = near.map_, (near.latent_coef_, near.intercept_)
     with Serial(memory=0).team(rows, None, 1) as team:
         team.call("look", 1e18)
         team.call("begin", 0, near.classes_, Scheme(3), np.ones(3), 10.0, "batched")
