@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ldsvm.datasets.atomic import alone
@@ -27,6 +28,7 @@ from ldsvm.experiment.store import Guarded, StoreFile, commit_quickly
 from ldsvm.experiment.store import TrackingFailed as TrackingFailed
 from ldsvm.experiment.store import store_uri as store_uri
 from ldsvm.experiment.storing import TRUSTED
+from ldsvm.experiment.wheel import wheel
 
 FAILURE = "ldsvm.failure"
 ITERATION = (
@@ -39,7 +41,8 @@ STEP_METRICS = {key: f"iteration/{key}" for key in ITERATION} | {
     "seconds_slowest": "workers/seconds_slowest", "seconds_mean": "workers/seconds_mean",
     "seconds_fastest": "workers/seconds_fastest", "lost": "workers/replaced_so_far",
 }  # fmt: skip
-NEEDED = ("ldsvm", "mlflow", "numpy", "scipy", "scikit-learn", "skops")  # by a logged model, in these versions
+# What a logged model needs, in these versions, beside the wheel of this package that comes with it.
+NEEDED = ("mlflow", "numba", "numpy", "osqp", "qpsolvers", "scikit-learn", "scipy", "skops", "threadpoolctl")
 BATCH = 1000  # MLflow refuses more metrics at once
 
 Params = Mapping[str, Any]
@@ -113,6 +116,7 @@ class Run:
 
         Returns its address. name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of
         its input. Numbers are declared as float64, to which MLflow converts smaller types; it never makes them smaller.
+        Its folder holds this package too: `pip install -r requirements.txt` there makes an environment that predicts.
         Raises RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
@@ -121,7 +125,8 @@ class Run:
         answers = fitted.predict(X)
         X = X if X.ndim == 1 else X.astype("float64")
         signature = infer_signature(X, answers)
-        with self.client.file.guard(), mlflow.start_run(run_id=self.id):
+        with TemporaryDirectory() as folder, self.client.file.guard(), mlflow.start_run(run_id=self.id):
+            own = wheel(Path(folder))  # and no `code_paths`, which would be imported wherever a model is loaded
             info = mlflow.sklearn.log_model(
                 fitted,
                 name=name,
@@ -129,7 +134,8 @@ class Run:
                 input_example=X,
                 serialization_format="skops",
                 skops_trusted_types=TRUSTED,
-                pip_requirements=[f"{package}=={version(package)}" for package in NEEDED],
+                extra_files=[str(own)],
+                pip_requirements=[f"extra_files/{own.name}", *(f"{needed}=={version(needed)}" for needed in NEEDED)],
             )
         if info.signature is None:
             raise RuntimeError("the model was logged without a signature")

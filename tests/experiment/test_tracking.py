@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -286,6 +287,35 @@ def test_a_loaded_model_without_names_takes_float64(tracker: Tracker) -> None:
     wanted = Path(mlflow.pyfunc.get_model_dependencies(source)).read_text().split()
     assert f"numpy=={np.__version__}" in wanted
     assert {line.partition("==")[0] for line in wanted if "==" in line} == set(tracking.NEEDED)
+
+
+ELSEWHERE = """
+import sys, zipfile
+model, answers, home, project = sys.argv[1:]
+sys.path[:] = [home, *(path for path in sys.path if path != project)]
+import mlflow, numpy, ldsvm
+assert ldsvm.__file__.startswith(home), ldsvm.__file__
+X, right = numpy.load(answers).values()
+assert numpy.array_equal(mlflow.pyfunc.load_model(model).predict(X), right)
+"""
+
+
+def test_a_logged_model_predicts_the_same_where_the_project_is_not(tracker: Tracker, tmp_path: Path) -> None:
+    # to unpack a wheel is to install it; the versions of what it needs are in the test above
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(X, X[:, 0] > 0)
+    path = [*sys.path]
+    with tracker.run("alone", kind="method") as run:
+        folder = tracking.download(run.model(model, X[:5], "alone"), str(tmp_path / "model"))
+    assert sys.path == path  # MLflow loads a model once when it is logged
+    (own,) = [line for line in (folder / "requirements.txt").read_text().split() if line.endswith(".whl")]
+    with ZipFile(folder / own) as wheel:
+        wheel.extractall(tmp_path / "home")
+    np.savez(tmp_path / "answers.npz", X, model.predict(X))
+    places = [folder, tmp_path / "answers.npz", tmp_path / "home", Path(tracking.__file__).parents[2]]
+    command = [sys.executable, "-I", "-c", ELSEWHERE, *map(str, places)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_telemetry_is_off(tracker: Tracker) -> None:
