@@ -34,13 +34,16 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but pipeline and imports need MNIST, data also 20 newsgroups: set LDSVM_DATA_HOME to their folder,"
-        " or be online.",
+        + "\n\nAll but pipeline, story and imports need MNIST, data and baselines also 20 newsgroups: set\n"
+        "LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.",
     )
     parser.add_argument("name", choices=NAMES, metavar="NAME", help="one of the names below")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")
     parser.add_argument(
-        "--quick", action="store_true", help="small sizes to see that it works: bars are shown but do not count"
+        "--quick",
+        action="store_true",
+        help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
+        " seconds, but minutes for pipeline, shards and story, which start servers",
     )
     arguments = parser.parse_args()
     if arguments.json and (arguments.json.is_dir() or not arguments.json.resolve().parent.is_dir()):

@@ -29,7 +29,7 @@ before, begun = highest(), time.perf_counter()
 """
 LOAD = """
 data = ldsvm.datasets.load({name!r}, cache_dir={cache!r})
-result = size(data.X) + size(data.X_test)
+result = size(data.X) + (0 if data.X_test is None else size(data.X_test))
 """
 PREPARE = """
 config = load_config({file!r}, {overrides!r} + ["paths.cache=" + {cache!r}], root=Path({root!r}))
@@ -43,20 +43,23 @@ if found.summary["kind"] == "text":  # the texts, and their matrix: both must be
 END = """
 print(json.dumps([time.perf_counter() - begun, result / 2**20, (peak - before) / 2**20]))
 """
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, tuple[str, list[str]]] = {
     "mnist": ("conf/experiments/mnist10.yaml", ["split.train=50000"]),
     "newsgroups": (
         "conf/experiments/pcmac.yaml",
         ["dataset.classes=null", "features=[{tfidf: {min_df: 6}}]", "split.repeats=1"],
     ),
 }
+STEPS = ("raw files to Parquet", "Parquet to memory", "split and features")
+QUICK: dict[str, tuple[str, list[str]]] = {"digits": ("conf/digits.yaml", [])}
 
 
 def run(quick: bool = False) -> Result:
-    result = Result(settings={"experiments": EXPERIMENTS})
-    for name, (file, overrides) in EXPERIMENTS.items():
+    experiments = QUICK if quick else EXPERIMENTS
+    result = Result(settings={"experiments": experiments})
+    for name, (file, overrides) in experiments.items():
         with TemporaryDirectory() as cache:
-            for what in ("raw files to Parquet", "Parquet to memory", "split and features"):
+            for what in STEPS[-1:] if quick else STEPS:
                 progress(f"{name}: {what}")
                 values = {"name": name, "cache": cache, "file": file, "overrides": overrides, "root": str(ROOT)}
                 code = PREPARE if what == "split and features" else LOAD

@@ -31,34 +31,36 @@ class Distortion:
     bend: float = 0.0
 
 
-def folder(rows: int, distortion: Distortion, of: int = 60_000, seed: int = 0) -> Path:
+def folder(rows: int, distortion: Distortion, of: int = 60_000, seed: int = 0, quick: bool = False) -> Path:
     """Write the images once, and return where: column "pixels", 784 bytes, and "digit".
 
-    Image i is training image i modulo `of`, the first of them as they are, then distorted by maps drawn by seed.
+    Image i is training image i modulo `of`, the first of them as they are, then distorted by maps drawn by seed. With
+    `quick` these are scikit-learn's digits, and fewer maps.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     words = "-".join(f"{value:g}" for value in (rows, of, *astuple(distortion), seed))
-    place = ROOT / "data" / "prepared" / f"distorted-mnist-{words}"
+    place = ROOT / "data" / "prepared" / f"distorted-{'digits' if quick else 'mnist'}-{words}"
     if place.exists():
         return place
-    X, y, _, _ = everything()
+    X, y, _, _ = everything(quick)
     y, rng = y[:of], np.random.default_rng(seed)
-    pixels, maps = np.round(X[:of] * 255).astype(np.float32), [_map(distortion, rng) for _ in range(MAPS)]
+    pixels = np.round(X[:of] * 255).astype(np.float32)
+    maps = [_map(distortion, rng) for _ in range(20 if quick else MAPS)]
     temporary = place.with_name(f".{place.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for start in range(0, rows, BLOCK):
         progress(f"distorted images: {start:,} of {rows:,}")
         numbers = np.arange(start, min(start + BLOCK, rows))
-        which, out = rng.integers(MAPS, size=len(numbers)), np.empty((len(numbers), SIDE**2), np.uint8)
-        which[numbers < len(y)] = MAPS  # as they are
+        which, out = rng.integers(len(maps), size=len(numbers)), np.empty((len(numbers), SIDE**2), np.uint8)
+        which[numbers < len(y)] = len(maps)  # as they are
         order = np.argsort(which, kind="stable")
         for at in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
             images = pixels[numbers[at] % len(y)]
             k = which[at[0]]
-            out[at] = np.round(images if k == MAPS else images @ maps[k])
+            out[at] = np.round(images if k == len(maps) else images @ maps[k])
         values = pa.Array.from_buffers(pa.binary(SIDE**2), len(out), [None, pa.py_buffer(out)])
         table = pa.table({"pixels": values, "digit": y[numbers % len(y)]})
         parquet.write_table(table, temporary / f"{start:09d}.parquet", row_group_size=GROUP)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -42,12 +42,18 @@ ONE = [*ALIKE, "methods.ours.search.gamma=[0.05]", "methods.ours.search.C=[1]"]
 EQUAL = MethodConfig(estimator="ldsvm", params={"n_basis": 500, "max_iter": 80, "n_iter_no_change": 80, "C": 1.0})
 
 
-def run(quick: bool = False) -> Result:
+PARTS = ("overhead", "logging", "resume", "workers")
+
+
+def run(quick: bool = False, parts: Collection[str] = PARTS) -> Result:
+    """All parts, or some of them. With `quick` logging takes seconds; the others, which start servers, minutes."""
     result = Result(settings={"experiment": DIGITS, "long": LONG, "equal": EQUAL.model_dump(mode="json")})
     warm(lambda _: None)  # compiled on this machine, once, before anything is timed
     with TemporaryDirectory() as folder:
-        for part in (_overhead, _logging, _resume, _workers):
-            place = Path(folder) / part.__name__
+        for name, part in zip(PARTS, (_overhead, _logging, _resume, _workers), strict=True):
+            if name not in parts:
+                continue
+            place = Path(folder) / name
             place.mkdir()
             progress((part.__doc__ or "").splitlines()[0])
             part(place, quick, result)
@@ -129,7 +135,10 @@ def _logging(place: Path, quick: bool, result: Result) -> None:
     """Trials of a search into the tracking store."""
     config = load_config(DIGITS, [f"paths.cache={place / 'cache'}"], root=ROOT)
     (prepared,) = prepare(config)
-    trials = run_search(config.methods["ours"], _here(prepared), seed=0, n_jobs=1)
+    method = config.methods["ours"]
+    if quick:
+        method = method.model_copy(update={"search": {"n_basis": [50], "C": [0.1, 1.0]}})
+    trials = run_search(method, _here(prepared), seed=0, n_jobs=1)
     tracker = Tracker(place / "runs", "logging")
     with tracker.run("problem", kind="problem") as parent, tracker.run("ours", kind="method", parent=parent.id) as run:
         track_trials(tracker, run, trials[:2], "", time.time())  # MLflow imports on first use

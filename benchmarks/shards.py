@@ -1,8 +1,9 @@
 """One fit on blocks of rows: the same model everywhere, two million rows in bounded memory, Ray, and what it costs.
 
-The parts: `same` blocks and executors give one model, also on two Ray nodes and when a worker is killed; `large` rows
-of 784 bytes against the fit of 60,000 in memory; `scaling` from one worker to two, a model of the costs and what it
-predicts; `distorted` training images, learned centres, and the test set. `large` writes two gigabytes to data/prepared.
+The parts: `same` blocks and executors give one model; `on_ray` so they do on Ray, on two nodes and when a worker is
+killed; `large` rows of 784 bytes against the fit of 60,000 in memory; `scaling` from one worker of Ray to two, a model
+of the costs and what it predicts; `distorted` training images, learned centres, and the test set. `large` writes two
+gigabytes to data/prepared. With `quick` Ray's parts take a minute or more, the others seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from statistics import fmean
 from typing import Any
 
@@ -40,35 +41,34 @@ LEARNED = [
     (Distortion(1), 540_000, 200_000, 3, False),
     (Distortion(1, 8, 0.1, 0.7), 1_500_000, 200_000, 4, True),
 ]
-COMPONENTS, HELD = 70, 55_000  # their inputs, and the training image from which on they validate, as they are
+COMPONENTS = 70  # their inputs
+HELD = {False: 55_000, True: 1_000}  # the training image from which on they validate, as they are, by `quick`
 SINGLE = FunctionTransformer(np.asarray, kw_args={"dtype": np.float32})
 MACHINES, ROWS = (8, 32, 128), (10**7, 10**8, 10**9)
 NETWORK = 10e9 / 8, 2e-4  # bytes a second from the driver, and seconds there and back: a common data centre
+PARTS = ("same", "on_ray", "large", "scaling", "distorted")
 
 
-def run(quick: bool) -> Result:
+def run(quick: bool, parts: Collection[str] = PARTS) -> Result:
     warnings.filterwarnings("ignore", message="MAC stopped at max_iter")
     result = Result(settings={"gamma": GAMMA, "basis functions": M, "network": NETWORK})
-    same(result, quick)
-    large(result, quick)
-    scaling(result, quick)
-    distorted(result, quick)
+    for name, part in zip(PARTS, (same, on_ray, large, scaling, distorted), strict=True):
+        if name in parts:
+            part(result, quick)
     keys = list(dict.fromkeys(key for row in result.rows for key in row))
     result.rows = [{key: row.get(key, "") for key in keys} for row in result.rows]
     return result
 
 
 def same(result: Result, quick: bool) -> None:
-    """One model for 1, 2 and 5 blocks, in serial, in threads, on Ray, on two nodes, and after a kill."""
-    fit = _small(quick)
-    first, worst = fit(1, Serial()), 0.0
-    for blocks in (1, 2, 5):
-        for executor in (Serial(), Serial(memory=0), Threads(2), OnRay(2)):
-            progress(f"shards: {blocks} blocks, {executor}")
-            apart = _apart(fit(blocks, executor), first)
-            worst = max(worst, apart)
-            result.rows.append({"what": f"same: {blocks} blocks, {executor}", "difference": apart})
+    """One model for 1, 2 and 5 blocks, in serial and in threads."""
+    worst = _worst(result, quick, (Serial(), Serial(memory=0), Threads(2)))
     result.bars.append(Bar("largest_relative_difference_of_models", worst, "<=", 1e-6))
+
+
+def on_ray(result: Result, quick: bool) -> None:
+    """The same model on Ray, on two nodes, and after a kill."""
+    result.bars.append(Bar("largest_relative_difference_on_Ray", _worst(result, quick, (OnRay(2),)), "<=", 1e-6))
     progress("shards: two nodes, and a worker that is killed")
     two, killed, lost = _asked("nodes", quick)  # a process has one token for Ray in its life
     for what, apart in {"two nodes": two, f"two nodes, {lost:.0f} worker killed": killed}.items():
@@ -78,10 +78,23 @@ def same(result: Result, quick: bool) -> None:
     result.bars.append(Bar("workers_killed", lost, ">=", 1))
 
 
+def _worst(result: Result, quick: bool, executors: tuple[Any, ...]) -> float:
+    """Return the largest difference of an executor's models, for each number of blocks, from that of one block."""
+    fit, worst = _small(quick), 0.0
+    first = fit(1, Serial())
+    for blocks in (1, 2, 5):
+        for executor in executors:
+            progress(f"shards: {blocks} blocks, {executor}")
+            apart = _apart(fit(blocks, executor), first)
+            worst = max(worst, apart)
+            result.rows.append({"what": f"same: {blocks} blocks, {executor}", "difference": apart})
+    return worst
+
+
 def _small(quick: bool) -> Callable[..., LDSVMClassifier]:
     """Return what fits MNIST's 10,000 images, in so many blocks, with an executor."""
-    data = mnist(0)
-    n, size = (1_000, 50) if quick else (10_000, 500)
+    data = mnist(0, quick)
+    n, size = (600, 50) if quick else (10_000, 500)
     (X, y), valid = ((part[0][:n].astype(np.float64), part[1][:n]) for part in (data.train, data.valid))
 
     def fit(blocks: int, executor: Any, **more: Any) -> LDSVMClassifier:
@@ -149,12 +162,12 @@ def large(result: Result, quick: bool) -> None:
 
     Each in a process of its own, so that the peak is that of the fit and of nothing else.
     """
-    rows, few, size = (20_000, 5_000, 100) if quick else (LARGE, FIRST, M)
-    place = folder(rows, TURNED)
+    rows, few, size = (2_400, 1_200, 50) if quick else (LARGE, FIRST, M)
+    place = folder(rows, TURNED, quick=quick)
     found = {}
     for name, count in {"memory": few, "blocks": rows}.items():
         progress(f"shards: {count:,} rows in {name}")
-        seconds, mib, error, iterations = _asked(name, place, count, size)
+        seconds, mib, error, iterations = _asked(name, quick, place, count, size)
         found[name] = 1e6 * seconds / count, mib
         result.rows.append({
             "what": f"large: {count:,} rows, {name}", "seconds": seconds, "us a row": found[name][0], "peak MiB": mib,
@@ -164,7 +177,7 @@ def large(result: Result, quick: bool) -> None:
     result.bars.append(Bar("peak_GiB_of_2000000_rows", found["blocks"][1] / 1024, "<=", 6))
 
 
-def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]:
+def _fit_large(how: str, quick: bool, place: str, count: int, size: int) -> tuple[float, ...]:
     """One fit of `large`: seconds, the process's largest memory in MiB, test error in % and iterations."""
     model = LDSVMClassifier(n_basis=size, gamma=GAMMA, C=0.1, max_iter=10, random_state=0, verbose=1)
     rows = RowBlocks.parquet(place, "digit")
@@ -177,14 +190,14 @@ def _fit_large(how: str, place: str, count: int, size: int) -> tuple[float, ...]
     else:
         seconds = clock(lambda: model.fit(rows, executor=Serial(memory=LIMIT)), 1, warm=False)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    _, _, X_test, y_test = everything()
+    _, _, X_test, y_test = everything(quick)
     return seconds, peak, 100 * (1 - model.score(X_test.astype(np.float32) * 255, y_test)), model.n_iter_
 
 
 def scaling(result: Result, quick: bool) -> None:
     """From one worker to two, and a model of the costs: what it predicts for two, and for many machines."""
     rows, size, iterations = (10_000, 100, 3) if quick else (800_000, M, 5)
-    place = folder(20_000 if quick else LARGE, TURNED)
+    place = folder(20_000 if quick else LARGE, TURNED, quick=quick)
     blocks = RowBlocks.parquet(place, "digit", rows=min(rows // 4, BLOCK))
     blocks = RowBlocks(blocks.blocks[: rows // (blocks.blocks[0].rows or rows)])
     found = {workers: _measured(blocks, workers, size, iterations) for workers in (1, 2)}
@@ -229,15 +242,15 @@ def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Co
 
 def distorted(result: Result, quick: bool) -> None:
     """Learned centres on distorted images; what distorts and the iteration are chosen on training images held out."""
-    _, _, X_test, y_test = everything()
+    _, _, X_test, y_test = everything(quick)
     found = []
     for kind, count, steps, few, follows in LEARNED:
+        size = M
+        if quick:
+            count, few, size, steps = 2_000, 1, 50, 100
         progress(f"shards: {count:,} images, {kind}")
         begun = time.perf_counter()
-        if quick:
-            model, pca = _learn(kind, 9_000, 1, n_basis=50, center_steps=500, z_follows=follows)
-        else:
-            model, pca = _learn(kind, count, few, n_basis=M, center_steps=steps, z_follows=follows)
+        model, pca = _learn(kind, count, few, quick, n_basis=size, center_steps=steps, z_follows=follows)
         best = model.history_[model.best_iter_]
         result.rows.append({
             "what": f"distorted: {count:,} images, {kind}", "validation %": 100 * best["valid_error"],
@@ -250,11 +263,12 @@ def distorted(result: Result, quick: bool) -> None:
     result.bars.append(Bar("error_with_distorted_images", error, "<=", 0.9))
 
 
-def _learn(kind: Distortion, count: int, few: int, **params: Any) -> tuple[LDSVMClassifier, Any]:
+def _learn(kind: Distortion, count: int, few: int, quick: bool, **params: Any) -> tuple[LDSVMClassifier, Any]:
     """Fit to so many images by so many F-steps after the first; the model, and what reduces pixels from 0 to 255."""
-    X, y, _, _ = everything()
-    rows, pca = RowBlocks.parquet(folder(count, kind, of=HELD), "digit").principal(COMPONENTS)
-    valid = RowBlocks.arrays([(255 * X[HELD:], y[HELD:])]).then(pca)
+    X, y, _, _ = everything(quick)
+    held = HELD[quick]
+    rows, pca = RowBlocks.parquet(folder(count, kind, of=held, quick=quick), "digit").principal(COMPONENTS)
+    valid = RowBlocks.arrays([(255 * X[held:], y[held:])]).then(pca)
     model = LDSVMClassifier(
         map="adaptive_rbf", centers="random", gamma=0.06 / 255**2, C=1.0, random_state=0, verbose=1, **params
     )
@@ -264,8 +278,9 @@ def _learn(kind: Distortion, count: int, few: int, **params: Any) -> tuple[LDSVM
 
 def _main(what: str, *words: str) -> None:
     warnings.filterwarnings("ignore", message="MAC stopped at max_iter")
-    found = _nodes(words[0] == "True") if what == "nodes" else _fit_large(what, words[0], int(words[1]), int(words[2]))
-    print(*found)
+    quick, *rest = words
+    small = quick == "True"
+    print(*_nodes(small) if what == "nodes" else _fit_large(what, small, rest[0], int(rest[1]), int(rest[2])))
 
 
 if __name__ == "__main__":

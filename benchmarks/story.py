@@ -141,7 +141,7 @@ class Story:
             )  # fmt: skip
         try:
             await_answer(f"http://127.0.0.1:{port}/ping", server, said)
-            return _requests(f"http://127.0.0.1:{port}/invocations", requests)
+            return ask(f"http://127.0.0.1:{port}/invocations", requests)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(server.pid, 15)
@@ -177,7 +177,8 @@ def table(which: slice, light: float = 0.0) -> Any:
     return DataFrame(rows.astype(np.float32), columns=COLUMNS).assign(label=y[order])
 
 
-def _requests(url: str, count: int) -> str:
+def ask(url: str, count: int) -> str:
+    """Send good rows one by one, malformed requests and a large one; return what was answered, in one sentence."""
     rows = table(slice(1000, 1797))
     right, times = 0, []
     for place in range(count):
