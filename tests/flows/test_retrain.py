@@ -85,8 +85,11 @@ def aliases(place: Path) -> dict[str, int]:
 @pytest.mark.timeout(600)
 def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: Path) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
-    assert code == 1 and "No version of digits is champion" in said
+    assert (code, said) == (2, "x.csv: there is no such file or folder.")
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
+    asked = json.dumps({"input": str(tmp_path / "in" / "0.parquet"), "output": "y.csv"})
+    code, said = call("score", f"production.score={asked}")
+    assert code == 1 and "No version of digits is champion" in said
     assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
     assert call("retrain")[1] == "skip: 0 new rows, production.least is 100."
     rows(slice(600, 800)).to_parquet(tmp_path / "in" / "1.parquet")
