@@ -223,7 +223,7 @@ def test_no_more_memory_is_taken_than_the_file_is_large(tmp_path: Path) -> None:
 
 def test_what_would_not_be_read_is_not_written(tmp_path: Path) -> None:
     model = fitted()
-    model.coef_ = model.coef_ * 1e60
+    model.latent_coef_ = model.latent_coef_ * 1e60
     with pytest.raises(
         NotSaved, match=r"the model cannot be saved \(weights and machines give decisions beyond 1e\+38"
     ):

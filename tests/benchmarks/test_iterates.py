@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import warnings
-from importlib import import_module
 
 import numpy as np
-import pytest
 from sklearn.datasets import load_iris
 
-from benchmarks.harness import Mnist
 from benchmarks.iterates import collect
 from ldsvm import LDSVMClassifier
 from ldsvm.solvers.box_qp import residual, solve
@@ -39,18 +36,3 @@ def test_a_caught_Z_solves_the_problem_that_was_caught():
         Z, alpha = solve(*it.z_problem)  # cold: its own way to the one optimum
         assert residual(Z, alpha, *it.z_problem[1:]).max() <= 1e-8
         np.testing.assert_allclose(it.Z, Z, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", ["z_step", "g_step"])
-def test_the_benchmarks_of_the_steps_run(name, digits, monkeypatch):
-    """What `--quick` does, on 120 of scikit-learn's digits in place of MNIST, which may not be there."""
-    benchmark = import_module(f"benchmarks.{name}")
-    X, y = digits
-    rows = (X[:120].astype(np.float32), y[:120])
-    monkeypatch.setattr(benchmark, "mnist", lambda seed: Mnist(rows, rows, rows))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # OSQP's and SciPy's own
-        result = benchmark.run(quick=True)
-    exact = {"worst_kkt_residual": 1e-8, "worst_relative_duality_gap": 1e-6}
-    assert [bar.holds for bar in result.bars if bar.name in exact] == [True]
-    assert result.table()
