@@ -11,7 +11,8 @@ DATA =
 
 help:
 	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml), about a minute'
-	@echo 'make test   lint, types and tests'
+	@echo 'make test   lint, types and tests, some minutes; FAST=1 for the work between commits, about a minute: without what'
+	@echo '            starts servers, clusters or whole flows (pytest -m server) and what takes seconds (-m slow)'
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
 	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
@@ -29,7 +30,7 @@ test: lint types
 	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
 		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
 	fi; \
-	$(PY) -m pytest -n 2 --dist loadfile
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
 
 lint: $(READY)
 	$(PY) -m ruff check .

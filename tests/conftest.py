@@ -19,6 +19,12 @@ from ldsvm.maps import RBF, Family
 Floats = NDArray[np.float64]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what starts servers, in whatever order that is: it takes longest, and so nobody waits for it alone."""
+    items.sort(key=lambda item: item.get_closest_marker("server") is None)
+
+
 @pytest.fixture(scope="session")
 def digits() -> tuple[Floats, NDArray[np.intp]]:
     """The first 400 rows of scikit-learn's digits in [0, 1], read-only so that no test can change another's data."""

@@ -199,6 +199,7 @@ def worker() -> Iterator[Worker]:
         yield found
 
 
+@pytest.mark.server
 @pytest.mark.timeout(300)
 def test_on_ray_it_is_the_same_and_one_ray_is_started_for_all_fits(
     place: Path, data: Prepared, worker: Worker, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,10 @@ from ldsvm.experiment.nodes import Nodes
 from ldsvm.shards.connection import ClusterFailed
 from ldsvm.shards.machines import unreachable
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 DRIVER = """
 import time

@@ -32,7 +32,10 @@ from ldsvm.experiment.trial import Data, Job, Trial, run_job
 from ldsvm.shards.connection import ClusterFailed, interrupted
 from ldsvm.shards.machines import too_small
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = MethodConfig(estimator="linear_svm", search={"C": [float(c) for c in range(1, 9)]})

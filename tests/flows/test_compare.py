@@ -26,6 +26,7 @@ from ldsvm.experiment.tracking import Tracker, TrackingFailed
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests" / "flows" / "tiny.yaml"
 pytestmark = [
+    pytest.mark.server,
     pytest.mark.timeout(300),
     # Prefect and MLflow use what their own dependencies have deprecated.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

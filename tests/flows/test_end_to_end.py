@@ -24,6 +24,7 @@ from ldsvm.experiment.load import load_config
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
 LONG = TINY.with_name("long.yaml")
+pytestmark = pytest.mark.server
 
 
 @dataclass

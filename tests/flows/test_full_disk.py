@@ -44,6 +44,7 @@ cp "$PLACE/disk/runs/mlflow.db" "$PLACE/mlflow.db"
 """
 
 
+@pytest.mark.server
 @pytest.mark.skipif(not _may_mount(), reason="needs the right to mount a disk in a namespace of its own")
 @pytest.mark.timeout(300)
 def test_nothing_half_written_is_believed_and_the_next_run_goes_on(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ldsvm.experiment.tracking import Tracker, link, store_uri
 
 Page, Missing = Callable[[str, Path], str], Callable[[set[str], str, Path], set[str]]
 pytestmark = [
+    pytest.mark.server,
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
 ]

@@ -86,6 +86,7 @@ def command_of(service: str, port: int, own: int, place: Path) -> tuple[list[str
     return here(said["command"]).split(), {key: here(value) for key, value in said["environment"].items()}
 
 
+@pytest.mark.server
 @pytest.mark.skipif(INITDB is None, reason="needs PostgreSQL, in Debian the package postgresql")
 @pytest.mark.timeout(600)
 def test_both_servers_keep_their_stores_in_postgresql(

@@ -19,6 +19,7 @@ from flows.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
+pytestmark = pytest.mark.server
 
 
 def tracked(uri: str) -> list[Any]:

@@ -24,6 +24,7 @@ QUICK = (
     "production.trials=1", "judge.repeats=1", "n_jobs=1",
 )  # fmt: skip
 Call = Callable[..., tuple[int, str]]
+pytestmark = pytest.mark.server
 
 
 def rows(which: slice, change: Callable[[Any], Any] = lambda X: X) -> pd.DataFrame:

@@ -37,6 +37,7 @@ def split(names: list[str], rows: list[list[float]]) -> bytes:
     return json.dumps({"dataframe_split": {"columns": names, "data": rows}}).encode()
 
 
+@pytest.mark.server
 @pytest.mark.filterwarnings("ignore:Operation with range is deprecated")  # of pandas, in MLflow
 @pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated")
 @pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType")

@@ -28,7 +28,10 @@ ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
 Missing = Callable[[set[str], str, Path], set[str]]
 LONG = TINY.with_name("long.yaml")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc"),
+]
 
 
 @dataclass

@@ -21,7 +21,10 @@ from tests.shards.conftest import cut, far, model
 
 ray = pytest.importorskip("ray", reason="Ray is not installed for this Python")
 Data = tuple[np.ndarray, np.ndarray]
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")
