@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ldsvm.experiment.config import Config
 from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
-from ldsvm.experiment.registry import Registry, RegistryFailed, Version
+from ldsvm.experiment.registry import Registry, Version
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report.card import card
 from ldsvm.report.marks import escape
@@ -69,12 +69,7 @@ def retrained(settings: Config, asked: ProductionConfig) -> str:
     registry = Registry(tracker, asked.model)
     version = registry.get()
     champion = None if version is None else Known.of(registry.model(version), registry.facts(version))
-    last = registry.refused(version)
-    refused = None
-    if last is not None:
-        with suppress(RegistryFailed):  # nobody needs what was refused
-            refused = registry.facts(last)
-    look = look_for_news(settings, champion, version, refused, registry.acknowledged())
+    look = look_for_news(settings, champion, version, registry.verdicts(version), registry.acknowledged())
     if version is not None and asked.acknowledge:
         registry.acknowledge(look.sha256)
     if look.decision.action != "retrain":
@@ -95,12 +90,12 @@ def look_for_news(
     config: Config,
     champion: Known | None,
     version: Version | None,
-    refused: dict[str, Any] | None,
+    judged: list[dict[str, Any]],
     acknowledged: str | None,
 ) -> Look:
     """Find new rows, measure drift, decide."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
-        found = promotion.look(config, champion, refused, acknowledged)
+        found = promotion.look(config, champion, judged, acknowledged)
         news(f"champion {version.number if version else 'none'} · {found.decision.sentence}")
     return found
 

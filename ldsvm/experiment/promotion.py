@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -107,18 +107,18 @@ def rules(config: Config) -> ProductionConfig:
 
 
 def look(
-    config: Config, champion: Known | None, last: Mapping[str, Any] | None = None, acknowledged: str | None = None
+    config: Config, champion: Known | None, judged: Iterable[Mapping[str, Any]] = (), acknowledged: str | None = None
 ) -> Look:
     """Look for new rows, compare them with the champion's training, and decide.
 
-    last: the facts of a challenger that was refused or rolled back; the same rows and settings would give it again.
+    judged: the facts of all challengers of this champion that were refused or rolled back; the same rows and settings
+    would give one of them again, and judging it twice would use up confidence for nothing.
     acknowledged: digest of the content that a person has found right, which does not alarm again.
     """
     reading = arrivals.read(config)
     mark = arrivals.mark(reading)
-    again = last is not None and not config.refresh and (last["mark"]["sha256"], last["asked"]) == (
-        mark.sha256, asked(config),
-    )  # fmt: skip
+    now = mark.sha256, asked(config)
+    again = not config.refresh and any((one["mark"]["sha256"], one["asked"]) == now for one in judged)
     before = "on which a challenger was refused or rolled back already."
     if champion is None:
         n = len(reading.source.data.train)

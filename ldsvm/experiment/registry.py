@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,15 +81,18 @@ class Registry:
         numbers = sorted(number for number, other in against.items() if other == _number(champion))
         return [self.version(number) for number in numbers]
 
-    def refused(self, champion: Version | None) -> Version | None:
-        """Return the last version that challenged this champion in vain, None when its run has had no verdict.
+    def verdicts(self, champion: Version | None) -> list[dict[str, Any]]:
+        """Return the facts of every version that challenged this champion and had its verdict, oldest first.
 
-        A version that was promoted and rolled back counts: on the same rows it would only be promoted again.
+        A version that was promoted and rolled back counts: on the same rows it would only be promoted again. Versions
+        whose run or facts are gone are left out.
         """
-        found = self.judged(champion)
-        if not found or self.client.get_run(found[-1].run_id).info.status != "FINISHED":
-            return None
-        return found[-1]
+        found = []
+        for version in self.judged(champion):
+            with suppress(RegistryFailed):  # nobody needs what was refused
+                if self._ended(version):
+                    found.append(self.facts(version))
+        return found
 
     def look(self, champion: Version | None) -> int:
         """Return which challenger of this champion is judged now, from 1. None gets the number of another one, also
@@ -181,6 +184,14 @@ class Registry:
                     f"{version} cannot be loaded ({redacted(str(error))}); allowed: python -m flows rollback, or a new "
                     "start."
                 ) from error
+
+    def _ended(self, version: Version) -> bool:
+        try:
+            return bool(self.client.get_run(version.run_id).info.status == "FINISHED")
+        except TrackingFailed:
+            raise
+        except Exception as error:  # MLflow's own, for a run that was removed
+            raise RegistryFailed(f"{version} has lost its run ({redacted(str(error))}).") from error
 
     def _begin(self) -> None:
         if not self.client.search_registered_models(f"name = '{self.name}'"):

@@ -62,8 +62,8 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     two = again(registry, one, one)
     with registry.tracker.run("killed", kind="retrain") as run:
         three = registry.register(run, two.source, {}, one)
-        assert registry.refused(one) is None  # whether it is refused is not decided yet
-    assert registry.refused(one) == three and registry.judged(one) == [two, three]
+        assert registry.verdicts(one) == [{"run": two.run_id}]  # the other one has none yet
+    assert registry.verdicts(one) == [{"run": two.run_id}, {}] and registry.judged(one) == [two, three]
     with ThreadPoolExecutor() as pool:  # two retrainings that were judged against the same champion
         done = list(pool.map(lambda v: registry.promote(v, one), [two, three]))
     assert sorted(done) == [False, True] and registry.get(PREVIOUS) == one
@@ -84,22 +84,25 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
 def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     one = version(registry)
-    assert registry.refused(None) == one  # until it is promoted
+    assert registry.verdicts(None) == [{"run": one.run_id}]  # until it is promoted
     registry.promote(one, None)
-    assert registry.refused(one) is None and registry.judged(one) == []
+    assert registry.verdicts(one) == [] and registry.judged(one) == []
     two = again(registry, one, one)
     registry.promote(two, one)
     three = again(registry, one, two)
-    assert registry.refused(two) == three and registry.judged(two) == [three]
+    assert registry.verdicts(two) == [{"run": three.run_id}] and registry.judged(two) == [three]
     assert registry.look(two) == 2  # one was judged before looks were counted
     registry.client.delete_model_version("m", str(three.number))
     with ThreadPoolExecutor() as pool:
         assert sorted(pool.map(registry.look, [two, two])) == [3, 4]
     assert registry.look(None) == 2
     registry.rollback()
-    assert registry.refused(one) == two  # the same rows would only promote it again
+    assert registry.verdicts(one) == [{"run": two.run_id}]  # the same rows would only promote it again
     four = again(registry, one, one)
-    assert registry.judged(one) == [two, four] and registry.refused(one) == four
+    assert registry.judged(one) == [two, four]
+    assert registry.verdicts(one) == [{"run": two.run_id}, {"run": four.run_id}]
+    (tmp_path / "runs" / "artifacts" / "e" / two.run_id / "artifacts" / "production.json").unlink()
+    assert registry.verdicts(one) == [{"run": four.run_id}]
 
 
 def test_looks_are_counted_before_there_is_a_version_and_what_is_acknowledged_is_kept(tmp_path: Path) -> None:

@@ -344,10 +344,21 @@ def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place:
     first = replace(first, mark=replace(first.mark, files={"gone.parquet": ""}))
     alarm = promotion.look(config(place, "production.least=200"), first)
     assert alarm.decision.action == "alarm" and alarm.drift is None and alarm.new == 150
-    again = promotion.look(config(place, "production.least=200"), first, None, alarm.sha256)
+    again = promotion.look(config(place, "production.least=200"), first, (), alarm.sha256)
     assert again.decision.action == "skip" and again.decision.sentence.endswith("It was acknowledged.")
     rows(51, 1).to_parquet(place / "in" / "1.parquet")
-    assert promotion.look(config(place, "production.least=200"), first, None, alarm.sha256).decision.action == "alarm"
+    assert promotion.look(config(place, "production.least=200"), first, (), alarm.sha256).decision.action == "alarm"
+
+
+def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: Path) -> None:
+    one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
+    digest = promotion.look(one, None).sha256
+    judged = [{"mark": {"sha256": digest}, "asked": promotion.asked(settings)} for settings in (one, other)]
+    said = "skip: 300 rows, on which a challenger was refused or rolled back already."
+    assert [promotion.look(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
+    assert promotion.look(third, None, judged).decision.action == "retrain"
+    rows(20, 1).to_parquet(place / "in" / "1.parquet")
+    assert promotion.look(one, None, judged).decision.action == "retrain"
 
 
 def test_rows_that_come_between_look_and_challenge_are_looked_at_first(place: Path) -> None:
