@@ -15,7 +15,7 @@ from prefect.runtime import flow_run
 
 from flows.compare import contests, finish, hands
 from flows.environment import experiment, produced
-from flows.progress import key, run_name, say, working
+from flows.progress import key, note, run_name, say, working
 from flows.stages import TRACKING, write_report
 from ldsvm.datasets.atomic import alone
 from ldsvm.experiment import prepared as preparation
@@ -96,7 +96,9 @@ def look_for_news(
     """Find new rows, measure drift, decide."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
         found = promotion.look(config, champion, judged, acknowledged)
-        news(f"champion {version.number if version else 'none'} · {found.decision.sentence}")
+        # What ends the flow is said when it has ended.
+        said = found.decision.sentence if found.decision.action == "retrain" else f"{found.new:,} new rows"
+        news(f"champion {version.number if version else 'none'} · {said}")
     return found
 
 
@@ -146,7 +148,7 @@ def record_decision(config: Config, tracker: Tracker, look: Look, version: Versi
         run.text("drift.json", json.dumps(asdict(look), indent=1))
         run.describe(note=escape(look.decision.sentence))
         run.failure = look.decision.sentence if look.decision.action == "alarm" else None
-    say(look.decision.sentence)
+    note(look.decision.sentence)  # the terminal has it at the end
 
 
 def _settings(new: Version, version: Version | None) -> dict[str, Any]:

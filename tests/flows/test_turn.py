@@ -1,4 +1,4 @@
-"""Retrainings of one production model take turns, those of another model do not wait."""
+"""Retrainings of one production model take turns, those of another model do not wait; what ends one is said once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from flows import retrain
+from ldsvm.experiment.promotion import Look
+from ldsvm.experiment.retraining import Decision
 
 
 def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
@@ -51,3 +54,19 @@ def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> N
         raise ValueError("failed")
     with retrain.turn(tmp_path, "m"):
         pass
+
+
+@pytest.mark.parametrize("action", ["alarm", "skip"])
+def test_what_ends_a_retraining_is_left_to_its_last_line(
+    action: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look, run = Look(Decision(action, ("the reason.",)), 7, None, "digest"), MagicMock()
+    tracker = MagicMock(**{"run.return_value.__enter__.return_value": run})
+    config = MagicMock(**{"dataset.name": "rows"})
+    monkeypatch.setattr(retrain.promotion, "look", lambda *_: look)
+    monkeypatch.setattr("flows.progress._Page._send", lambda *_: None)
+    assert retrain.look_for_news.fn(config, None, None, [], None) is look
+    retrain.record_decision.fn(config, tracker, look, None)
+    said = capsys.readouterr().err
+    assert "look at rows · champion none · 7 new rows" in said and "the reason." not in said
+    assert run.failure == ("alarm: the reason." if action == "alarm" else None)
