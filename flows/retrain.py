@@ -25,6 +25,7 @@ from ldsvm.experiment.outcome import percent
 from ldsvm.experiment.production import ProductionConfig
 from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
 from ldsvm.experiment.registry import Registry, Version
+from ldsvm.experiment.track import track_dataset
 from ldsvm.experiment.tracking import Tracker
 from ldsvm.report.card import card
 from ldsvm.report.marks import escape
@@ -122,6 +123,7 @@ def decide(
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
         duel = promotion.duel(made, settings, registry.look(version))
         with tracker.run("retrain", kind="retrain") as run:
+            track_dataset(run, [prepared], config.problems[0].name)
             source = run.model(duel.pipeline, prepared.example(), registry.name)
             new = registry.register(run, source, duel.facts, against=version)
             text = card(config, prepared, look, duel, str(new), None if version is None else str(version))
@@ -144,6 +146,8 @@ def decide(
 def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
     """Leave a run that says why nothing was trained."""
     with tracker.run(f"retrain · {look.decision.action}", kind="retrain") as run:
+        data = config.dataset
+        run.dataset(data.name, look.sha256[:12], str(data.path or data.name), {"new rows": look.new})
         run.log({"champion": str(version), "action": look.decision.action}, {"new_rows": look.new, **_shifts(look)})
         run.text("drift.json", json.dumps(asdict(look), indent=1))
         run.describe(note=escape(look.decision.sentence))

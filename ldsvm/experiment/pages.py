@@ -9,6 +9,9 @@ from urllib.parse import urlencode
 KIND, PIPELINE = "ldsvm.kind", "ldsvm.pipeline"
 SHARED = "mlflow.sharedViewState."
 EVERY = "methods"  # the view without a pipeline
+# A tag by which pages open an experiment on its runs and not on traces of language models. Those of MLflow 3.17 go by
+# the switch in their corner instead, or by the address: see `link`.
+MODELS = ("mlflow.experimentKind", "custom_model_development")
 NAME = "attributes.`Run Name`"
 COLUMNS = {  # metrics in the order of the table; pixels, so that a heading fits
     "error_percent": 120,

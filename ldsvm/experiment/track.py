@@ -22,11 +22,16 @@ MARKS = "tracked"  # a folder beside the results: for each the run that has its 
 
 def track_data(run: Run, splits: Sequence[Prepared], problem: str) -> None:
     """Record in a problem's run which data it used, and attach the row numbers of every split."""
+    track_dataset(run, splits, problem)
+    for i, prepared in enumerate(splits):
+        run.files([prepared.folder / SPLIT], f"splits/{i}")
+
+
+def track_dataset(run: Run, splits: Sequence[Prepared], problem: str) -> None:
+    """Record in a run which data it used: name, digest, source and summary."""
     first = splits[0]
     digest = first.digest if len(splits) == 1 else first.dataset["sha256"][:12]
     run.dataset(f"{first.dataset['name']}, {problem}", digest, first.dataset["source"], first.summary)
-    for i, prepared in enumerate(splits):
-        run.files([prepared.folder / SPLIT], f"splits/{i}")
 
 
 def track_circumstances(run: Run, configuration: str, home: Path) -> None:
@@ -45,6 +50,7 @@ def track_method(
     earlier = [_earlier(tracker, place, result) for place, result in zip(places, outcome.results, strict=True)]
     begun = None if all(earlier) else min(result.started for result in outcome.results)
     with tracker.run(outcome.method, kind="method", parent=parent.id, started=begun) as run:
+        track_dataset(run, splits, problem.name)
         for result, known in zip(outcome.results, earlier, strict=True):
             if known is None:
                 _track_result(tracker, run, result, f"split {result.split} · " if len(places) > 1 else "")
@@ -138,6 +144,7 @@ def _track_trial(tracker: Tracker, parent: Run, trial: Trial, prefix: str, start
     tracker.finished(
         f"{prefix}{point} · {outcome}", kind="trial", parent=parent.id, params=trial.params, metrics=values,
         history=_thinned(trial.history), started=started, seconds=trial.seconds, failure=trial.failure,
+        tags=parent.data,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
@@ -18,7 +19,9 @@ import pytest
 
 from ldsvm import LDSVMClassifier
 from ldsvm.experiment import owner, tracking
+from ldsvm.experiment.track import track_dataset, track_trials
 from ldsvm.experiment.tracking import STEP_METRICS, Tracker, TrackingFailed
+from ldsvm.experiment.trial import Trial
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
 pytestmark = [
@@ -125,6 +128,22 @@ def test_a_run_can_begin_earlier_than_it_is_opened(tracker: Tracker) -> None:
         pass
     info = tracker.client.get_run(run.id).info
     assert info.start_time == 1_000_000_000_000 and info.end_time > info.start_time
+
+
+def test_methods_have_the_data_as_mlflow_shows_it_and_trials_its_name(tracker: Tracker) -> None:
+    prepared: Any = SimpleNamespace(
+        digest="0123abcd", dataset={"name": "digits", "source": "here.csv"}, summary={"rows": 9}
+    )
+    with tracker.run("ours", kind="method") as run:
+        track_dataset(run, [prepared], "odd")
+        trials = [Trial({"C": 1.0}, 0, valid_error=0.1, seconds=1.0)]
+        track_trials(tracker, run, trials, "", 1e9)
+    (found,) = tracker.client.get_run(run.id).inputs.dataset_inputs
+    data = found.dataset
+    assert (data.name, data.digest, data.source, data.profile) == ("digits, odd", "0123abcd", "here.csv", '{"rows": 9}')
+    (trial,) = tracker.client.search_runs([tracker.experiment_id], f"tags.mlflow.parentRunId = '{run.id}'")
+    assert trial.data.tags["ldsvm.dataset"] == "digits, odd, 0123abcd"
+    assert tracker.client.get_experiment(tracker.experiment_id).tags["mlflow.experimentKind"].startswith("custom_model")
 
 
 def test_tables_and_texts_are_artifacts(tracker: Tracker) -> None:
