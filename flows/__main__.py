@@ -156,7 +156,7 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     from rich.console import Console
 
     from flows.summary import summary
-    from ldsvm.experiment.remote import redacted, remote
+    from ldsvm.experiment.remote import remote
     from ldsvm.experiment.tracking import link
     from ldsvm.report import tables
     from ldsvm.report.publish import REPORT
@@ -165,21 +165,24 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     for title, header, rows in summary(config, asked.config, asked.overrides):
         console.print(tables.terminal(title, header, rows))
-    server = remote()
-    ui = (
-        [
-            ("MLflow UI", _pages(config.paths.runs)),
-            ("", f"then open {link(experiment_id, 5000, pipeline)}"),
-        ]
-        if server is None
-        else [("MLflow UI", f"{redacted(server)}, experiment {config.name}")]
-    )
+    pages = _pages(config.paths.runs)
+    if remote() is None:
+        ui = [("MLflow UI", pages), ("", f"then open {link(experiment_id, 5000, pipeline)}")]
+    else:
+        ui = [("MLflow UI", f"{pages}, then the experiment {config.name}")]
     for name, what in [("report", config.results / REPORT), *ui]:
         console.print(f"{name:12s}{what}", soft_wrap=True, markup=False)
 
 
 def _pages(runs: Path) -> str:
-    """Return the command that serves MLflow's pages of a folder of runs; an image has no Makefile."""
+    """Return where MLflow's pages are: the user's server, or else the command that serves those of a folder of runs.
+
+    An image has no Makefile.
+    """
+    from ldsvm.experiment.remote import redacted, remote
+
+    if (server := remote()) is not None:
+        return redacted(server)
     if (ROOT / "Makefile").is_file():
         return shlex.join(["make", "-C", str(ROOT), "ui", f"RUNS={runs}".replace("$", "$$")])
     store = f"sqlite:///{runs / 'mlflow.db'}"

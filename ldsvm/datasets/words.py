@@ -50,20 +50,6 @@ def told(noun: str, items: Sequence[Any] | NDArray[Any], total: int | None = Non
     return f"{noun}{'s' * (n != 1)} {', '.join(map(shown, items[:5]))}{more}"
 
 
-def ordinal(n: int) -> str:
-    """Return the place of the n-th of many in words, from the tenth on in figures.
-
-    Examples
-    --------
-    >>> [ordinal(n) for n in (1, 9, 11, 22, 113)]
-    ['first', 'ninth', '11th', '22nd', '113th']
-    """
-    if n < 10:
-        return ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"][n - 1]
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-    return f"{n}{'th' if n % 100 // 10 == 1 else ending}"
-
-
 def one_of(wrong: object, allowed: Iterable[str]) -> str:
     """Return the end of a sentence about a wrong name: the valid ones, and the nearest of them where one is near.
 

@@ -33,6 +33,13 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.YAMLError(f"its aliases repeat more than {MOST_REPEATED:,} characters")
         return root
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return what a node says; a lone ?, to YAML a mapping of nothing to nothing, is text, as in [NA, ?]."""
+        parts = node.value[0] if isinstance(node, yaml.MappingNode) and len(node.value) == 1 else ()
+        if parts and all(part.tag == "tag:yaml.org,2002:null" and part.value == "" for part in parts):
+            return "?"
+        return super().construct_object(node, deep)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         merge = "tag:yaml.org,2002:merge"  # <<: *anchor, whose keys this mapping may replace
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
@@ -151,8 +158,10 @@ def override(tree: dict[str, Any], text: str) -> None:
         if not isinstance(tree, dict):
             raise ConfigError(f'command line: "{_cut(key)}" goes below "{_cut(parent)}", which is a single value.')
     try:
-        # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name.
-        tree[last] = value if value.startswith("*") else yaml.load(value, Loader=_Loader)
+        # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name. So is a decimal comma.
+        tree[last] = value if value.startswith("*") or value == "," else yaml.load(value, Loader=_Loader)
     except NOT_YAML as error:
-        why = f"; {error}" if type(error) is yaml.YAMLError else ""
+        short = len(value) < 40 and not {"'", '"', "\n"} & set(value)
+        why = f""", or text in quotes: "{_cut(key)}='{value}'\"""" if short else ""
+        why = f"; {error}" if type(error) is yaml.YAMLError else why
         raise ConfigError(f'command line: {_cut(key)} has value "{_cut(value)}"; allowed: a YAML value{why}.') from None

@@ -224,6 +224,7 @@ CASES = {
     "seed": ["command line", '"seed"', "key=value"],
     "seed.more=1": ["command line", '"seed.more"', "single value"],
     "seed=[1": ["command line", '"[1"', "YAML"],
+    "dataset.decimal=@": ["command line", "text in quotes: \"dataset.decimal='@'\"."],
 }  # fmt: skip
 
 
@@ -235,6 +236,13 @@ def test_a_wrong_entry_is_one_sentence_with_name_value_and_what_is_allowed(tmp_p
     assert "\n" not in message
     for part in CASES[override]:
         assert part in message
+
+
+@pytest.mark.parametrize(("mark", "marks"), [(",", "[NA, ?]"), ("','", "[NA, '?']"), (".", "[NA, '?']")])
+def test_a_decimal_comma_and_a_question_mark_need_no_quotes(tmp_path: Path, mark: str, marks: str) -> None:
+    given = f"dataset.decimal={mark}", f"dataset.missing_values={marks}"
+    found = load(tmp_path, tree(), "dataset.path=a.csv", "dataset.label=y", *given).dataset
+    assert found.decimal == mark.strip("'") and found.missing_values == ("NA", "?")
 
 
 BROKEN = {

@@ -115,8 +115,11 @@ def test_the_users_own_api_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_pages_are_named_by_a_command_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_are_named_by_server_or_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = tmp_path / "my runs"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@mlflow.here/")
+    assert _pages(runs) == "https://mlflow.here/"
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert shlex.split(_pages(runs)) == ["make", "-C", str(ROOT), "ui", f"RUNS={runs}"]
     monkeypatch.setattr("flows.__main__.ROOT", tmp_path)  # as in an image, which has no Makefile
     command = shlex.split(_pages(runs))
