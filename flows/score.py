@@ -52,7 +52,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         model = registry.model(version)
         names = getattr(model, "feature_names_in_", None)
         if names is None and config.dataset.text is None:
-            raise DataError(f"{version} was trained on inputs without names; allowed: a model of a table's columns.")
+            raise DataError(f"{version} was trained on inputs without names; a file can be scored by names only.")
         job = Scoring(
             input=where, output=output,
             columns=None if names is None else tuple(map(str, names)), text=config.dataset.text,

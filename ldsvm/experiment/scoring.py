@@ -84,15 +84,18 @@ def _kept(streams: Sequence[Stream], job: Scoring) -> dict[str, Any]:
             found[name] = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
         except pa.ArrowException as error:
             types = faults.names([str(schema.field(0).type) for schema in schemas])
-            raise DataError(f"{job.input}: keep names {shown(name)}, of types {types}; allowed: one type.") from error
+            raise DataError(
+                f"{job.input}: column {shown(name)} of production.score.keep has the types {types} in different files; "
+                "allowed: one type."
+            ) from error
         try:
             for make in {".parquet", job.output.suffix}:  # the chunks are Parquet
                 with _writer(pa.BufferOutputStream(), pa.schema([(name, found[name])]), make) as writer:
                     writer.write_table(pa.table({name: pa.nulls(1, found[name])}))
         except pa.ArrowException as error:
             raise DataError(
-                f"{job.output}: cannot hold {shown(name)}, which keep names, of type {found[name]}; allowed: another "
-                "output, such as .parquet, or keep without it."
+                f"{job.output}: cannot hold column {shown(name)} of production.score.keep, of type {found[name]}; "
+                "write a .parquet file, or leave the column out."
             ) from error
     return found
 
@@ -106,7 +109,7 @@ def _alone(job: Scoring) -> Iterator[Path]:
             held.enter_context(alone(folder, wait=False))
         except BlockingIOError as error:
             raise DataError(
-                f"{job.output}: another run is writing it; allowed: after that has ended, or another output."
+                f"{job.output}: another run is writing this file; wait for its end, or choose another output."
             ) from error
         except OSError as error:
             raise DataError(f"{job.output}: cannot be written there ({error.strerror}).") from error
@@ -151,8 +154,8 @@ def _cast(part: Part, name: str, type: Any) -> Any:
         return part.batch[name].cast(type)
     except optional("pyarrow").ArrowException as error:
         raise DataError(
-            f"{part.stream.file}: column {shown(name)}, which keep names, has values that {type}, the type of all "
-            "files together, cannot hold; allowed: one type in all files."
+            f"{part.stream.file}: column {shown(name)} of production.score.keep has values that do not fit {type}, the "
+            "type of that column in all files together; allowed: one type in all files."
         ) from error
 
 

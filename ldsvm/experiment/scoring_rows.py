@@ -71,11 +71,11 @@ def opened(job: Scoring) -> list[Stream]:
     _check_names(job)
     found, _ = find(FileSpec(job.input, format=job.format))
     if found.format not in TABLES:
-        raise DataError(f"{job.input}: {found.format} data cannot be scored from a file; allowed: {', '.join(TABLES)}.")
+        raise DataError(f"{job.input}: {found.format} files cannot be scored; allowed: {', '.join(TABLES)}.")
     if holds(job.input, job.output):  # another run would score the answers of this one
-        raise DataError(f"{job.output}: is where the input {job.input} is looked for; allowed: another place.")
+        raise DataError(f"{job.output}: would be read as a part of the input {job.input}; choose another place.")
     if job.output.exists() and not _scored_before(job.output):
-        raise DataError(f"{job.output}: exists and is no output of a scoring; allowed: another name.")
+        raise DataError(f"{job.output}: exists and is no output of a scoring, so it is kept; choose another name.")
     streams = [stream(file, found.format) for file in found.files]
     for one in streams:
         _check_there(one, job)
@@ -84,12 +84,12 @@ def opened(job: Scoring) -> list[Stream]:
 
 def _check_names(job: Scoring) -> None:
     if job.output.suffix not in OUTPUTS:
-        raise DataError(f"{job.output}: the output's name ends in none of {', '.join(OUTPUTS)}.")
+        raise DataError(f"{job.output}: the output's name must end in {' or '.join(OUTPUTS)}.")
     if job.output.is_dir():
         raise DataError(f"{job.output}: is a folder; allowed: the name of a file.")
     if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
         raise DataError(
-            f"keep names {shown(taken[0])}, a column that the output has of its own; rename it in the input."
+            f"production.score.keep has {shown(taken[0])}, a name that the output uses itself; rename it in the input."
         )
 
 
@@ -115,7 +115,7 @@ def _check_there(one: Stream, job: Scoring) -> None:
         one_only = len(absent) == 1
         what = f"column {shown(absent[0])} is" if one_only else f"columns {faults.names(absent)} are"
         kept = absent[0] in job.keep and absent[0] not in _needed(one, job)
-        why = "keep names" if kept else "the model needs"
+        why = "production.score.keep names" if kept else "the model needs"
         raise DataError(
             f"{one.file}: {what} missing; {why} {'it' if one_only else 'them'} "
             f"(the columns are {faults.names([*one.types])})."
@@ -183,7 +183,7 @@ def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
     }
     X, names = numbers.matrix(pieces, given, part.row, "the model was trained on numbers", spelling=job.spelling)
     if names != job.columns:
-        raise DataError(f"{given}: its lists make {len(names)} inputs; allowed: {len(job.columns)}, as in training.")
+        raise DataError(f"{given}: its lists make {len(names)} inputs; the model needs {len(job.columns)}.")
     gone = np.isnan(X)
     if gone.any() and not job.missing:
         rows, columns = np.nonzero(gone)

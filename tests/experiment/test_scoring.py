@@ -93,7 +93,7 @@ def test_arrow_files_are_read_and_the_input_is_never_overwritten(tmp_path: Path)
     table().to_feather(tmp_path / "in.arrow")
     assert score(asked, fitted()) == 250
     before = (tmp_path / "in.parquet").read_bytes()
-    with pytest.raises(DataError, match=r"is where the input .* is looked for"):
+    with pytest.raises(DataError, match=r"would be read as a part of the input"):
         score(job(tmp_path, output=tmp_path / "in.parquet"), fitted())
     assert (tmp_path / "in.parquet").read_bytes() == before
 
@@ -145,7 +145,7 @@ def test_an_output_is_written_by_one_run_and_no_chunk_of_a_stopped_one_gets_in(t
 
     def disturbed(rows: int) -> None:
         if rows == 80:
-            said = r"out\.parquet: another run is writing it; allowed: after that has ended, or another output\.$"
+            said = r"out\.parquet: another run is writing this file; wait for its end, or choose another output\.$"
             with pytest.raises(DataError, match=said):
                 score(other, fitted())
         if rows == 120:
@@ -187,23 +187,23 @@ def test_a_damaged_chunk_is_made_again(tmp_path: Path, damage: str) -> None:
     [
         (table().drop(columns=["b", "c"]), {}, r"columns 'b', 'c' are missing; the model needs them"),
         (table().drop(columns="b"), {}, r"column 'b' is missing; the model needs it \(the columns are 'a', 'c'"),
-        (table(), {"keep": ("no",)}, r"column 'no' is missing; keep names it \(the columns are"),
+        (table(), {"keep": ("no",)}, r"column 'no' is missing; production\.score\.keep names it \(the columns are"),
         (table().assign(b="word"), {}, r"'b'"),
         (table().assign(c=[np.nan] + [0.0] * 249), {}, r"column 'c' has no value in row 0"),
         (table().assign(c=[0.0] * 100 + [np.nan] * 2 + [0.0] * 148), {}, r"column 'c' has no value in rows 100, 101"),
         (table().assign(a=np.inf), {}, r"column 'a' is infinite .* in rows 0, 1, 2, 3, 4 and 35 more;"),
         (table().assign(b=[0.0] * 130 + [np.inf] + [0.0] * 119), {}, r"column 'b' is infinite .* in row 130;"),
         (table(0), {}, r"holds no rows"),
-        (table(), {"keep": ("class",)}, r"keep names 'class', a column that the output has"),
-        (table(), {"keep": ("id", "z0")}, r"keep names 'z0'"),
-        (table(), {"output": Path("out.txt")}, r"ends in none of \.parquet, \.csv"),
+        (table(), {"keep": ("class",)}, r"^production\.score\.keep has 'class', a name that the output uses itself"),
+        (table(), {"keep": ("id", "z0")}, r"keep has 'z0'"),
+        (table(), {"output": Path("out.txt")}, r"must end in \.parquet or \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
         (
             table().assign(id=b"\xff"),
             {"output": Path("out.csv")},
             r"out.csv: cannot be written \(Invalid UTF8 payload\)",
         ),
-        (table().assign(id=[[1, 2]] * 250), {"output": Path("out.csv")}, r"cannot hold 'id', .* list<.*>; allowed"),
+        (table().assign(id=[[1, 2]] * 250), {"output": Path("out.csv")}, r"cannot hold column 'id' .* list<.*>; write"),
     ],
 )
 def test_what_the_model_cannot_take_is_one_sentence_and_leaves_nothing(
@@ -302,7 +302,7 @@ def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) ->
     asked = job(tmp_path, output=tmp_path / f"out{suffix}")
     for other in (b"", b"class,margin,model\n" * (suffix == ".parquet"), b"a,class,margin,z1,model\n", b'"\xff\n'):
         asked.output.write_bytes(other)
-        with pytest.raises(DataError, match=r"out\.\w+: exists and is no output of a scoring; allowed: another name"):
+        with pytest.raises(DataError, match=r"out\.\w+: exists and is no output of a scoring, so it is kept"):
             score(asked, None)
         assert asked.output.read_bytes() == other
     asked.output.unlink()
@@ -391,7 +391,7 @@ def test_lists_and_dictionaries_are_what_they_hold(tmp_path: Path) -> None:
     assert out["id"].tolist() == id.to_pylist() * 2
     assert out["class"].tolist() == [*model.predict(X.assign(b=X["b"].round())), *model.predict(X)]
     parquet.write_table(whole.set_column(0, "v", pa.array([[1.0]] * 60)), tmp_path / "in" / "0.parquet")
-    with pytest.raises(DataError, match=r"0\.parquet: its lists make 2 inputs; allowed: 3"):
+    with pytest.raises(DataError, match=r"0\.parquet: its lists make 2 inputs; the model needs 3"):
         score(asked, model)
 
 
@@ -399,8 +399,8 @@ def test_lists_and_dictionaries_are_what_they_hold(tmp_path: Path) -> None:
     ("types", "said"),
     [
         (("int32", "int64"), None),
-        (("int64", "float64"), "'id', which keep names, has values that double"),
-        (("str", "int64"), "keep names 'id', of types '.*string', 'int64'; allowed: one type"),
+        (("int64", "float64"), "'id' of production.score.keep has values that do not fit double"),
+        (("str", "int64"), "keep has the types '.*string', 'int64' in different files; allowed: one type"),
     ],
 )
 def test_a_kept_column_has_one_type_or_is_refused(tmp_path: Path, types: tuple[str, str], said: str | None) -> None:
@@ -444,7 +444,7 @@ def test_an_output_is_never_where_the_next_run_looks_for_its_input(
     table(5).to_parquet(tmp_path / "in" / "0.parquet")
     asked = Scoring(f"{tmp_path}/{given}", tmp_path / output, NAMES, None, (), 40, "m version 1")
     if refused:
-        with pytest.raises(DataError, match=r"is where the input .* is looked for; allowed: another place\."):
+        with pytest.raises(DataError, match=r"would be read as a part of the input .*; choose another place\."):
             score(asked, fitted())
     else:
         assert score(asked, fitted()) == score(asked, fitted()) == 5
