@@ -111,7 +111,7 @@ def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None
     if ahead.any():
         raise DataError(
             f"dataset.time {config.dataset.time} is in the future in {told('row', rows[ahead])}, such as "
-            f"{times[ahead][0]}; allowed: times until now, so correct these rows or leave them out."
+            f"{times[ahead][0]}; correct these rows, or leave them out."
         )
 
 
@@ -144,22 +144,25 @@ def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
     times, source = reading.times, reading.source
     if (times is None) != (then.time is None):
         raise DataError(
-            f"dataset.time is {config.dataset.time or 'absent'}, which it was not when the champion was trained, so "
-            "new rows cannot be told; allowed: as it was then, or another production.model."
+            f"dataset.time is {config.dataset.time or 'not set'}, but the champion was trained "
+            f"{'without' if then.time is None else 'with'} it, so nothing tells which rows are new; set it as it was "
+            "then, or choose another production.model."
         )
     if times is not None and then.time is not None:
         if (times.dtype.kind == "M") != isinstance(then.time, str):
+            kinds = ("numbers", "dates")
             raise DataError(
-                f"dataset.time {config.dataset.time} has {'dates' if times.dtype.kind == 'M' else 'numbers'}, which it "
-                "had not when the champion was trained; allowed: as it was then, or another production.model."
+                f"dataset.time {config.dataset.time} has {kinds[times.dtype.kind == 'M']}, but had "
+                f"{kinds[times.dtype.kind != 'M']} when the champion was trained; give the times as they were then, or "
+                "choose another production.model."
             )
         newer: Rows = (times > _as_times([then.time])) & ~reading.copies
         return newer
     if (reading.parts is None) != (then.files is None):
-        what = [f"a data set of the catalogue, {config.dataset.name}", "files, dataset.path"]
+        what = [f"a data set of the catalogue ({config.dataset.name})", "files (dataset.path)"]
         raise DataError(
-            f"The data are {what[then.files is None]}, and were {what[then.files is not None]}, when the champion was "
-            "trained, so new rows cannot be told; allowed: as it was then, or another production.model."
+            f"The data are {what[then.files is None]}, but were {what[then.files is not None]} when the champion was "
+            "trained, so nothing tells which rows are new; use what was used then, or choose another production.model."
         )
     if reading.parts is None or then.files is None:
         return np.full(len(source.data.train), source.data.sha256 != then.sha256)
@@ -174,8 +177,8 @@ def _in_known_files(reading: Reading, known: Mapping[str, str]) -> Rows:
     for part in parts:
         if part.name in known and known[part.name] != part.sha256:
             raise DataError(
-                f"{part.name} was changed since the champion was trained on it, so its new rows cannot be told; "
-                "allowed: that file as it was with new rows in files beside it, or another production.model."
+                f"{part.name} has changed since the champion was trained on it, so nothing tells which of its rows are "
+                "new; restore it and put new rows into new files, or choose another production.model."
             )
     return reading.of_files([part.sha256 in read for part in parts])
 

@@ -30,26 +30,25 @@ def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str
     groups, said = reading.source.data.train.groups, []
     split = _divided(config, reading, new, by_time=reading.times is not None and groups is None)
     if split is None or (groups is None and reading.times is not None and _untrained(reading, split).any()):
-        why = (
-            "too many rows are of the latest time" if split is None else "only the latest rows have some of the labels"
-        )
+        why = "too many rows have the latest time" if split is None else "only the latest rows have some of the labels"
         said.append(f"Rows were divided at random and not by dataset.time {config.dataset.time}: {why}.")
         split = _divided(config, reading, new, by_time=False)
     assert split is not None
     split, seen = _unseen(reading, split)
     if seen:
         said.append(
-            f"{seen:,} rows that would judge equal rows that train, validate or are old, so they were left out."
+            f"{seen:,} rows of the holdout equal rows of the training, the validation or the old data, so they were "
+            "left out."
         )
     _check(rules.holdout, new, split, JUDGES if seen else 1)
     split, rare = _training_knows_all(reading, split)
     if rare:
-        said.append(f"Labels too rare to judge, whose rows all train: {', '.join(rare)}.")
+        said.append(f"Labels with too few rows for the holdout, so all of them are trained on: {', '.join(rare)}.")
         _check(rules.holdout, new, split)
     if groups is not None and (known := int(np.isin(groups[split.test], groups[_old(reading, new)]).sum())):
         said.append(
-            f"{known:,} of the {len(split.test):,} rows that judge are of groups that the champion's data had, so it "
-            "may look better than it is."
+            f"{known:,} of the {len(split.test):,} rows of the holdout are of groups that the champion was trained on, "
+            "so it may look better than it is."
         )
     return split, said
 
@@ -73,11 +72,11 @@ def _check(holdout: float, new: Rows, split: Split, judges: int = 1) -> None:
         sizes = (
             f"{len(split.train):,} rows to train, {len(split.validation):,} to validate, {len(split.test):,} to judge"
         )
-        equal = ", those that equal other rows aside" if judges > 1 else ""
+        equal = ", without those that equal other rows" if judges > 1 else ""
         raise DataError(
-            f"production.holdout is {holdout:g} of {new.sum():,} new rows, beside {(~new).sum():,} old ones, which "
-            f"makes {sizes}{equal}; allowed: a share, and as many rows, that leave some to each"
-            f"{f', {judges} to judge' if judges > 1 else ''}."
+            f"production.holdout {holdout:g}, with {new.sum():,} new rows and {(~new).sum():,} old ones, makes {sizes}"
+            f"{equal}; allowed: a share and rows that leave at least one for each"
+            f"{f', and {judges} to judge' if judges > 1 else ''}."
         )
 
 

@@ -141,7 +141,7 @@ def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
             gain >= bound,
             gain,
             bound,
-            f"the error falls by {gain:.4g} points from {old:.4g} %, {name} wants {bound:.4g}",
+            f"the error falls by {gain:.4g} points from {old:.4g} %, needed ≥ {bound:.4g} ({name})",
         )
         for name, bound in bounds.items()
         if bound > 0

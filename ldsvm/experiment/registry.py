@@ -70,8 +70,8 @@ class Registry:
         if found is None:
             names = sorted(model.name for model in self.client.search_registered_models())
             known = f"registered are {', '.join(names)}" if names else "no model is registered"
-            after = "a retraining" if alias == CHAMPION else "a second promotion"
-            raise RegistryFailed(f"No version of {self.name} is {alias} ({known}); allowed: after {after}.")
+            after = "python -m flows retrain" if alias == CHAMPION else "a second promotion"
+            raise RegistryFailed(f"No version of {self.name} is {alias} yet ({known}); {after} makes one.")
         return found
 
     def judged(self, champion: Version | None) -> list[Version]:
@@ -166,8 +166,8 @@ class Registry:
                 raise
             except Exception as error:  # MLflow's own, for a file that is not there
                 raise RegistryFailed(
-                    f"{version} has no readable {FACTS} ({redacted(str(error))}); allowed: python -m flows rollback, "
-                    "or a new start."
+                    f"{version} has no readable {FACTS} ({redacted(str(error))}); go back with python -m flows "
+                    "rollback, or choose another production.model."
                 ) from error
         return found
 
@@ -181,8 +181,8 @@ class Registry:
                 return loads((download(version.source, folder) / MODEL).read_bytes())
             except Exception as error:
                 raise RegistryFailed(
-                    f"{version} cannot be loaded ({redacted(str(error))}); allowed: python -m flows rollback, or a new "
-                    "start."
+                    f"{version} cannot be loaded ({redacted(str(error))}); go back with python -m flows rollback, or "
+                    "choose another production.model."
                 ) from error
 
     def _ended(self, version: Version) -> bool:

@@ -73,8 +73,8 @@ def _counted(rules: ProductionConfig, found: News) -> Sentences:
         said.append((f"The champion's latest time, {found.beyond}, is later than all that are there.", False))
     if found.beyond is not None or (found.late >= rules.least and found.late > found.new):
         wrong = (
-            "After a wrong time in the champion's training all later rows look late; then go back to the version "
-            "before it, or name another production.model."
+            "If the champion was trained with a wrong time, all later rows look late: then go back with python -m "
+            "flows rollback, or choose another production.model."
         )
         said.append((wrong, True))
     return said
@@ -86,10 +86,10 @@ def _drifted(rules: ProductionConfig, drift: Drift | None) -> Sentences:
         return []
     said = [(sentence, False) for sentence in drift.sentences]
     if drift.share > rules.drift.alarm_share:
-        limit = f"more than {100 * rules.drift.alarm_share:g} %, production.drift.alarm_share"
-        said.append((f"Of the inputs {100 * drift.share:.0f} % have drifted, {limit}.", True))
+        limit = f"production.drift.alarm_share allows {100 * rules.drift.alarm_share:g} %"
+        said.append((f"{100 * drift.share:.0f} % of the inputs have drifted; {limit}.", True))
     if drift.unknown and rules.drift.unknown_labels == "alarm":
-        said.append(("For new labels production.drift.unknown_labels is alarm.", True))
+        said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
     return said
 
 
@@ -147,15 +147,15 @@ def ordered(pipeline: Any, rows: Any) -> Any:
     if names is not None and hasattr(rows, "columns"):
         if absent := [str(name) for name in names if name not in rows.columns]:
             raise DataError(
-                f"The champion was trained with {told('column', absent)}, which the data lack; allowed: files with "
-                "all its columns, or another production.model."
+                f"{told('Column', absent)} {'is' if len(absent) == 1 else 'are'} missing; the champion needs "
+                f"{'it' if len(absent) == 1 else 'them'}: give all its columns, or choose another production.model."
             )
         return rows[list(names)]
     wanted, found = getattr(pipeline, "n_features_in_", None), None if rows.ndim == 1 else rows.shape[1]
     if found is not None and wanted is not None and wanted != found:
         raise DataError(
-            f"The champion was trained with {wanted:,} columns, the data have {found:,}; allowed: as many, or another "
-            "production.model."
+            f"The data have {found:,} columns, but the champion was trained with {wanted:,}; give as many, or choose "
+            "another production.model."
         )
     return rows
 
@@ -165,8 +165,8 @@ def check_labels(known: NDArray[Any], y: NDArray[Any]) -> None:
     was, now = ("text" if labels.dtype.kind in "OU" else "numbers" for labels in (known, y))
     if was != now:
         raise DataError(
-            f"Labels are {now}, such as {shown(y[0])}, and {was}, such as {shown(known[0])}, in the champion's "
-            "training; allowed: labels as they were then, or another production.model."
+            f"Labels are {now}, such as {shown(y[0])}, but were {was}, such as {shown(known[0])}, when the champion "
+            "was trained; give labels as they were then, or choose another production.model."
         )
 
 
