@@ -32,7 +32,7 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     TrackingFailed is raised at the end, when the report is there.
     """
     if not names:
-        raise ConfigError(f"methods of {config.name}: none is left to run; allowed: a file with methods of this kind.")
+        raise ConfigError(f"{config.name} has no method that this flow runs; use the flow pipeline, or another file.")
     lost: list[str] = []
     with hands(config):
         runs = contests(config, facts, names, lost)

@@ -42,9 +42,9 @@ def experiment(config: str, overrides: Sequence[str]) -> Config:
 
     found = anything(config, overrides)
     if isinstance(found, StudyConfig):
-        raise ConfigError(f"{config} is a study; allowed: pipeline, which runs all of it.")
+        raise ConfigError(f"{config} is a study; run it with the flow pipeline.")
     if found.vary is not None:
-        raise ConfigError(f"{config} varies {found.vary.key}; allowed: pipeline, or vary=null.")
+        raise ConfigError(f"{config} varies {found.vary.key}; run it with the flow pipeline, or set vary=null.")
     return found
 
 
@@ -134,9 +134,9 @@ def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
 
     found = getattr(config, "production", None)
     if found is None:
-        raise ConfigError(f"{config.name} has no section production; allowed: a file with one, see conf/production.")
+        raise ConfigError(f"{config.name} has no section production; use a file with one, see conf/production.")
     if name == "score" and found.score is None:
-        raise ConfigError(f"{config.name} has no section production.score; allowed: one with input and output.")
+        raise ConfigError(f"{config.name} has no section production.score; add one with input and output.")
     return cast("ProductionConfig", found)
 
 
@@ -157,7 +157,9 @@ def writable(runs: Path) -> None:
     from ldsvm.experiment.load import ConfigError
 
     if marks := {"?", "#", "%"} & set(str(runs)):
-        raise ConfigError(f"paths.runs is {runs}; allowed: a path without {marks.pop()}, as in database addresses.")
+        raise ConfigError(
+            f"paths.runs is {runs}; allowed: a path without {marks.pop()}, which addresses of databases cannot have."
+        )
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -234,9 +236,7 @@ def attend() -> None:
     runs = (config := anything(given["config"], given.get("overrides", ()))).paths.runs
     logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
     if runs != Path(ours):
-        raise ConfigError(
-            f"paths.runs is {runs}; allowed: {ours}, the folder of make up, which overrides may leave out."
-        )
+        raise ConfigError(f"paths.runs is {runs}; allowed: {ours}, the folder of make up, or no such override.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
         experiment_id = Tracker(runs, config.name, flow_run.id).experiment_id

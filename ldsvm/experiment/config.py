@@ -187,9 +187,9 @@ class ClaimConfig(Frozen):
     @model_validator(mode="after")
     def _says_something(self) -> ClaimConfig:
         if not self.than and self.at_most is None:
-            raise ValueError("allowed: with than, or at_most, or both")
+            raise ValueError("give than, at_most, or both")
         if set(self.of) & set(self.than):
-            raise ValueError("allowed: other methods in than")
+            raise ValueError("no method may be both in of and in than")
         return self
 
 

@@ -139,7 +139,7 @@ def _check_claims(config: Config, path: str | Path) -> None:
     for i, claim in enumerate(config.claims):
         for name in [*claim.of, *(claim.than if claim.than != "others" else ())]:
             if claim.than == "others" and set(claim.of) & set(config.others):
-                raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; allowed: methods that are ours.')
+                raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; name methods of your own there.')
             if name not in known:
                 raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
 
@@ -151,7 +151,7 @@ def _check_production(config: Config, path: str | Path) -> None:
     if found.method not in ours:
         raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
     if config.vary is not None or config.split.repeats > 1:
-        raise ConfigError(f"{path}: production is of one model; allowed: without vary, and with split.repeats 1.")
+        raise ConfigError(f"{path}: production keeps one model; leave out vary, and set split.repeats to 1.")
 
 
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:

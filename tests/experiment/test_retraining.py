@@ -683,7 +683,7 @@ def test_the_search_is_around_the_champion() -> None:
     ("change", "message"),
     [
         ("production.method=linear", r'production.method "linear"'),
-        ("split.repeats=2", "production is of one model"),
+        ("split.repeats=2", "production keeps one model"),
         ("production.gate.error_percents=1", "error_percents"),
         ("production.holdout=1", "production.holdout"),
         ("production.model='a b'", "production.model"),

@@ -146,5 +146,5 @@ def test_a_file_without_the_section_is_one_sentence(call: Call) -> None:
     code, said = call("retrain", "production=null")
     assert (code, said) == (
         2,
-        "retrain_digits has no section production; allowed: a file with one, see conf/production.",
+        "retrain_digits has no section production; use a file with one, see conf/production.",
     )
