@@ -24,7 +24,7 @@ from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import STARTS, starting_coordinates
+from ldsvm.mac.start import STARTS, dimensions, starting_coordinates
 from ldsvm.mac.state import Info, Model, Options, Reason, Solution, Start
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
@@ -51,8 +51,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     n_components : int or "auto", default="auto"
         L, the latent dimensions. "auto" is K - 1 for K classes, where the classes can sit on a regular simplex and
         more dimensions no longer widen the margin (section "The role of dimension reduction"): they stay empty, as
-        the second one of two classes does. Fewer trade accuracy for a picture: for many classes in two dimensions
-        take ``multi_class="ovo"`` and stop early.
+        the second one of two classes does. It is 50 at most: the machines cost K N L^2, with K - 1 and rows in
+        proportion to K that is K^4, while many classes sit nearly as far apart in 50 (300 of them at 0.9 of the
+        simplex's distance). Fewer trade accuracy for a picture: for many classes in two dimensions take
+        ``multi_class="ovo"`` and stop early.
     map : {"rbf", "adaptive_rbf", "linear"} or a scikit-learn regressor, default="rbf"
         F. "adaptive_rbf" learns the centres and a width for each of them in every F-step, so that fewer are needed;
         search ``alpha`` with it. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must
@@ -108,7 +110,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     n_iter_no_change : int, default=10
         Iterations without a lower validation error after which training stops.
     time_limit : float or None, default=None
-        Seconds after which no further iteration begins; one that has begun is finished.
+        Seconds from the call of `fit` after which no further iteration begins; one that has begun is finished. So is
+        the start (centres, features, the first map and machines), with a ConvergenceWarning where it takes longer: the
+        model is then that of the start. `fit_path` counts for each C what comes after the shared preparation;
+        ``n_basis="auto"`` counts each size by itself.
     z_solver : str, default="batched"
         "batched" (exact active set over all samples), "osqp" (one workspace per class) or the name of any installed
         back end of qpsolvers.
@@ -290,6 +295,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         -------
         self
         """
+        options = self._options()  # time_limit counts from here
         self._validate_params()
         by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
         if self.n_basis == "auto" and not by_blocks:
@@ -302,9 +308,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
         try:
             if by_blocks:
-                return self._fit_blocks(X, y, sample_weight, eval_set, callback, executor, checkpoint)
+                return self._fit_blocks(X, y, sample_weight, eval_set, callback, executor, checkpoint, options)
             with threads.limit(self.n_jobs):
-                return self._solve(self._prepare(X, y, sample_weight, eval_set), callback)
+                return self._solve(self._prepare(X, y, sample_weight, eval_set), callback, options)
         except BaseException:  # also an interrupt: the estimator stays as the last complete fit left it
             for name in learned:
                 self.__dict__.pop(name, None)
@@ -424,7 +430,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         cores = threads.n_threads(threads.worth(self.n_jobs, len(index) * size * (size + X.shape[1])))
         near = self._earlier(classes)
         regression = family.prepare(X, weight, random_state, cores, near)
-        L = len(classes) - 1 if self.n_components == "auto" else int(self.n_components)
+        L = dimensions(self.n_components, len(classes))
         if near is not None:
             start = Start(regression.values(near), Model(near, self.latent_coef_, self.intercept_))
         else:
@@ -456,7 +462,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def _fit_blocks(
         self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callback: Callback | None, executor: Any,
-        checkpoint: str | os.PathLike[str] | None,
+        checkpoint: str | os.PathLike[str] | None, options: Options,
     ) -> LDSVMClassifier:  # fmt: skip
         from ldsvm.shards import fitting
 
@@ -466,20 +472,28 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
         rows = X if isinstance(X, RowBlocks) else fitting.blocks((X, y), "X and y")
         report = _chain(_printer if self.verbose else None, callback)
-        found = fitting.fit(self, rows, self._options(), eval_set, report, executor, checkpoint)
+        found = fitting.fit(self, rows, options, eval_set, report, executor, checkpoint)
         return self._keep(*found)
 
-    def _solve(self, prepared: _Prepared, callback: Callback | None) -> LDSVMClassifier:
+    def _solve(self, prepared: _Prepared, callback: Callback | None, options: Options) -> LDSVMClassifier:
         # The prepared penalties are relative; C scales them, so that a path over C shares all the rest.
         problem = replace(prepared.problem, C=self.C * prepared.problem.C)
         report = _chain(_printer if self.verbose else None, callback)
-        return self._keep(solve(problem, prepared.start, self._options(), report), prepared.classes, problem.scheme)
+        return self._keep(solve(problem, prepared.start, options, report), prepared.classes, problem.scheme)
 
     def _keep(self, solution: Solution, classes: Any, scheme: Scheme) -> LDSVMClassifier:
         if solution.reason is Reason.MAX_ITER:
             warnings.warn(
                 f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen "
                 "tol, or pass an eval_set or early_stopping=True to stop on validation error.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if solution.reason is Reason.TIME_LIMIT and solution.n_iter == 0:
+            L, M = solution.V.shape[1], solution.mapping.n_basis
+            warnings.warn(
+                f"The start alone took longer than time_limit={self.time_limit} and is all that was done: lower "
+                f"n_components (now {L}) or n_basis (now {M}), or raise time_limit.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -502,7 +516,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         """The previous fit's map where warm_start can use it, else None."""
         if not (self.warm_start and hasattr(self, "map_")):
             return None
-        L = self.n_components if self.n_components != "auto" else len(classes) - 1
+        L = dimensions(self.n_components, len(classes))
         same = np.array_equal(classes, self.classes_) and self.n_components_ == L
         return self.map_ if same and self._shape_fitted == self._shape_choices() else None
 

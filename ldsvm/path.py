@@ -63,7 +63,7 @@ def fit_path(
             if hasattr(first, "feature_names_in_"):
                 model.feature_names_in_ = first.feature_names_in_
             report = None if callback is None else _with_C(callback, model.C)
-            model._solve(prepared, report)
+            model._solve(prepared, report, model._options())
     return models
 
 

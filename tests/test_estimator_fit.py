@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import train_test_split
 
 from ldsvm import LDSVMClassifier, fit_path
+from ldsvm.mac.start import class_points
+from ldsvm.shards import Serial
 
 MODEL = ("latent_coef_", "intercept_")
 
@@ -167,9 +169,34 @@ def test_time_limit_ends_between_iterations(digits: Any) -> None:
     X, y = digits
     small().fit(X[:50], y[:50] % 3)  # compiled code is loaded
     clock = time.perf_counter()
-    model = small(tol=0.0, mu_factor=1.0001, max_iter=100_000, time_limit=0.2).fit(X, y)
+    model = small(tol=0.0, mu_factor=1.0001, max_iter=100_000, time_limit=1.0).fit(X, y)
     assert model.stop_reason_ == "time_limit" and model.n_iter_ > 0
     assert time.perf_counter() - clock < 5.0
+
+
+@pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])
+def test_time_limit_counts_the_start_too(digits: Any, monkeypatch: pytest.MonkeyPatch, executor: Any) -> None:
+    # starting points take longer than the limit: no iteration begins, and the remedy is told
+    X, y = digits[0][:60], digits[1][:60] % 3
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.2)
+        return class_points(*args)
+
+    for place in ("ldsvm.mac.start", "ldsvm.shards.fitting"):
+        monkeypatch.setattr(f"{place}.class_points", slow)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2 .* n_components \(now 2\) or n_basis \(now 20\)"):
+        model = small(time_limit=0.2, n_basis=20).fit(X, y, executor=executor)
+    assert model.stop_reason_ == "time_limit" and model.n_iter_ == 0
+    assert small(time_limit=600.0, n_basis=20).fit(X, y, executor=executor).n_iter_ > 0
+
+
+@pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])
+def test_many_classes_take_at_most_fifty_dimensions(executor: Any) -> None:
+    # K machines on rows in proportion to K cost K^2 L^2: with L = K - 1 that is K^4
+    X = np.random.default_rng(0).normal(size=(180, 5))
+    model = small(n_basis=20).fit(X, np.arange(180) % 60, executor=executor, callback=lambda info: True)
+    assert model.n_components_ == 50
 
 
 def test_max_iter_always_warns(digits: Any) -> None:

@@ -238,7 +238,7 @@ def test_weights_need_a_regressor_that_takes_them() -> None:
         small(map=KNeighborsRegressor()).fit(X, Y, sample_weight=np.arange(60.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        small(map=Ridge(), time_limit=0.05).fit(X, Y, sample_weight=np.arange(60.0))
+        small(map=Ridge()).fit(X, Y, sample_weight=np.arange(60.0), callback=lambda info: True)
 
 
 @pytest.mark.parametrize(

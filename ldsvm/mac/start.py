@@ -8,10 +8,24 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
 
+from ldsvm import threads
 from ldsvm.mac.scheme import Labels
 from ldsvm.typing import Array
 
 STARTS = ("simplex", "random", "pca")
+MANY = 50  # classes above which the search for a start is bounded
+MOST = 50  # dimensions that n_components="auto" takes
+
+
+def dimensions(asked: int | str, K: int) -> int:
+    """Return L for K classes: the number asked for, "auto" for K - 1 and MOST at most.
+
+    Examples
+    --------
+    >>> dimensions("auto", 10), dimensions("auto", 300), dimensions(100, 300)
+    (9, 50, 100)
+    """
+    return min(K - 1, MOST) if isinstance(asked, str) else int(asked)
 
 
 def simplex_points(K: int, L: int) -> Array:
@@ -50,19 +64,22 @@ def _repelled_points(K: int, L: int) -> Array:
         free = flat.reshape(K, L)
         norm = np.linalg.norm(free, axis=1, keepdims=True)
         P = free / norm
-        difference = P[:, None, :] - P[None, :, :]
-        square = np.einsum("ijl,ijl->ij", difference, difference) + np.eye(K)
-        inverse = square**-4.0 * (1.0 - np.eye(K))  # a steep power: the closest pair counts
-        slope = -16.0 * np.einsum("ij,ijl->il", inverse / square, difference)
+        square = 2.0 - 2.0 * (P @ P.T)
+        np.fill_diagonal(square, 1.0)
+        inverse = square**-4.0  # a steep power: the closest pair counts
+        np.fill_diagonal(inverse, 0.0)
+        pull = inverse / square
+        slope = -16.0 * (pull.sum(axis=1)[:, None] * P - pull @ P)
         slope = (slope - np.einsum("il,il->i", slope, P)[:, None] * P) / norm
         return float(inverse.sum()), slope.ravel()
 
     rng = np.random.default_rng(0)
-    best = min(
-        (scipy.optimize.minimize(energy, rng.normal(size=K * L), jac=True, method="L-BFGS-B") for _ in range(10)),
-        key=lambda result: result.fun,
-    )
-    points: Array = best.x.reshape(K, L)
+    # An evaluation costs K^2 L. One descent of many points ends all but as low as the best of ten.
+    tries, steps = (10, 15_000) if K <= MANY else (1, max(10, 100 * MANY // K))
+    how: Any = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": steps}}
+    with threads.alone():  # the same sums, whatever n_jobs is
+        found = [scipy.optimize.minimize(energy, rng.normal(size=K * L), **how) for _ in range(tries)]
+    points: Array = min(found, key=lambda result: result.fun).x.reshape(K, L)
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 

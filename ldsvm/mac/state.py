@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -72,6 +73,7 @@ class Options:
     time_limit: float | None
     z_solver: str
     g_solver: str
+    begun: float = field(default_factory=time.perf_counter)  # from when on time_limit counts
 
 
 class Reason(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ldsvm.mac.state import Info, Options, Reason
@@ -20,7 +20,6 @@ class Stopping:
     best: tuple[float, float] = (float("inf"), float("inf"))
     best_iter: int = 0
     waited: int = 0
-    begun: float = field(default_factory=time.perf_counter)
 
     @property
     def watched(self) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class Stopping:
             return Reason.EARLY_STOPPING
         if settled and info["distance"] <= options.tol * scale:
             return Reason.CONVERGED
-        if options.time_limit is not None and time.perf_counter() - self.begun >= options.time_limit:
+        if options.time_limit is not None and time.perf_counter() - options.begun >= options.time_limit:
             return Reason.TIME_LIMIT
         if info["iteration"] >= options.max_iter:
             return Reason.MAX_ITER

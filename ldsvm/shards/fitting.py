@@ -13,7 +13,7 @@ from ldsvm import threads
 from ldsvm.checks import check_class_weight, check_classes
 from ldsvm.mac.loop import Callback, run
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import class_points
+from ldsvm.mac.start import class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
 from ldsvm.maps.adaptive_rbf import steps_for
@@ -50,7 +50,7 @@ def fit(
         shared = facts.classes, scheme, weights, model.C, model.z_solver
         repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
         K = len(facts.classes)
-        L = K - 1 if model.n_components == "auto" else int(model.n_components)
+        L = dimensions(model.n_components, K)
         kept = None
         if checkpoint is not None:
             sizes = scheme.n_machines, L, facts.D

@@ -45,6 +45,14 @@ def test_points_on_the_sphere_repel_each_other(K: int) -> None:
     np.testing.assert_array_equal(P, simplex_points(K, 3))
 
 
+def test_many_points_in_few_dimensions_stay_apart() -> None:
+    # 2 L points are best on both ends of L axes, sqrt(2) apart (Rankin); random ones come within 1
+    P = simplex_points(60, 30)
+    np.testing.assert_allclose(np.linalg.norm(P, axis=1), 1.0)
+    closest = min(np.linalg.norm(a - b) for a, b in combinations(P, 2))
+    assert 0.99 * np.sqrt(2.0) < closest <= np.sqrt(2.0) * (1 + 1e-6)
+
+
 def test_one_dimension_is_equally_spaced() -> None:
     np.testing.assert_allclose(simplex_points(5, 1).ravel(), [-1, -0.5, 0, 0.5, 1])
     np.testing.assert_allclose(np.abs(simplex_points(2, 1)).ravel(), [1, 1])
