@@ -19,12 +19,12 @@ from typing import Any
 
 from ldsvm.datasets.atomic import alone
 from ldsvm.experiment.remote import redacted
+from ldsvm.experiment.served import MODEL
 from ldsvm.experiment.storing import loads
 from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed, download
 
 CHAMPION, PREVIOUS = "champion", "previous"
 FACTS = "production.json"  # of the run that registered a version
-MODEL = "model.skops"
 AGAINST = "ldsvm.challenged_version"  # tag of a version: the number of the champion that it challenged
 EARLIER = "ldsvm.champion"  # the same tag in registries of earlier releases
 NONE = "0"  # in place of a version's number
