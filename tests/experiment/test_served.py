@@ -83,3 +83,31 @@ def test_a_file_with_more_than_our_models_is_refused_by_pyfunc(logged: tuple[str
     dump(FunctionTransformer(np.sqrt), folder / "model.skops")
     with pytest.raises(UntrustedModel):
         mlflow.pyfunc.load_model(str(folder))
+
+
+def test_predict_of_mlflow_models(logged: tuple[str, Any, Any], tmp_path: Path) -> None:
+    # it writes whole numbers as JSON, which are read by the signature
+    source, table, right = logged
+    mlflow.models.predict(source, table, env_manager="local", output_path=str(tmp_path / "answers.json"))
+    assert json.loads((tmp_path / "answers.json").read_text()) == {"predictions": right.tolist()}
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own use of pandas and matplotlib
+def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracker) -> None:
+    source, table, right = logged
+    with tracker.run("evaluate", kind="method") as run, mlflow.start_run(run_id=run.id):
+        found = mlflow.models.evaluate(
+            source, table.astype(float).assign(answer=right), targets="answer", model_type="classifier",
+            evaluator_config={"log_explainer": False, "log_model_explainability": False},
+        )  # fmt: skip
+    assert found.metrics["accuracy_score"] == 1.0
+
+
+def test_int64_is_taken_as_float(logged: tuple[str, Any, Any]) -> None:
+    # not every int64 is a float64, so MLflow refuses it whatever the signature of numbers
+    source, table, right = logged
+    loaded = mlflow.pyfunc.load_model(source)
+    for kind in ("int64", "Int64"):
+        with pytest.raises(MlflowException, match=r"Can not safely convert [iI]nt64 to float64"):
+            loaded.predict(table.astype(kind))
+        assert np.array_equal(loaded.predict(table.astype(kind).astype(float)), right)
