@@ -48,7 +48,7 @@ ui: $(READY)
 		{ echo "PORT=$$PORT cannot be used; allowed: the number of a free port, as in make ui PORT=5001" >&2; exit 2; }
 	@echo 'The server answers after some 15 seconds; then open one of these (Ctrl-C stops it):'
 	@$(PY) -c 'import os, pathlib, sys; sys.excepthook = lambda kind, error, trace: print(error, file=sys.stderr); \
-		from ldsvm.experiment.tracking import links; \
+		from ldsvm.tracking.client import links; \
 		print(*links(pathlib.Path(os.environ["RUNS"]), int(os.environ["PORT"])), sep="\n")'
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false PYTHONWARNINGS=ignore \
 		exec $(PY) -m mlflow server --host 127.0.0.1 --port "$$PORT" --workers 1 \

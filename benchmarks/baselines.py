@@ -6,13 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
-from ldsvm.baselines import lookup
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.contest import compete
-from ldsvm.experiment.load import load_config
-from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.compare.contest import compete
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import prepare
-from ldsvm.experiment.worker import Worker
+from ldsvm.experiment.search.worker import Worker
+from ldsvm.methods import lookup
 from ldsvm.report import tables
 
 FULL: dict[str, list[str]] = {"conf/experiments/mnist10.yaml": [], "conf/experiments/pcmac.yaml": []}

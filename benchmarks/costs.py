@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldsvm import RowBlocks
-from ldsvm.shards import OnRay
-from ldsvm.shards.steps import together
+from ldsvm.blocks import OnRay
+from ldsvm.blocks.steps import together
 
 CALLS, CLASSES = 300, 10
 

@@ -17,7 +17,7 @@ import json, resource, sys, time
 import numpy, pyarrow.parquet, scipy.sparse, skops.io, sklearn.feature_extraction.text, yaml
 from pathlib import Path
 import ldsvm.datasets.newsgroups, ldsvm.experiment.prepared
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.config.load import load_config
 def highest():  # bytes; Linux counts in KiB, macOS in bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 def size(X):

@@ -16,16 +16,16 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
-from ldsvm.experiment.config import Config, MethodConfig
-from ldsvm.experiment.contest import compete, fit_job, warm
-from ldsvm.experiment.load import load_config
-from ldsvm.experiment.parallel import Cluster
+from ldsvm.experiment.compare.contest import compete, fit_job, warm
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.prepared import Prepared, prepare
-from ldsvm.experiment.search import run_search
-from ldsvm.experiment.track import track_trials
-from ldsvm.experiment.tracking import Tracker
-from ldsvm.experiment.trial import Trial
-from ldsvm.experiment.worker import Here
+from ldsvm.experiment.search.parallel import Cluster
+from ldsvm.experiment.search.search import run_search
+from ldsvm.experiment.search.trial import Trial
+from ldsvm.experiment.search.worker import Here
+from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.results import track_trials
 
 DIGITS = "conf/digits.yaml"
 # On one thread a search of some two minutes: forty widths, three penalties fitted together for each, all rows centres,

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.harness import Bar, Result, clock, everything, progress
 from ldsvm import LDSVMClassifier
-from ldsvm.experiment.memory_limit import watch
+from ldsvm.methods.memory_limit import watch
 
 COMPONENTS, GAMMA, PASSES, ITERATIONS = 50, 0.06, 30, 2
 

@@ -27,8 +27,8 @@ from benchmarks.costs import Costs, latencies
 from benchmarks.distorted import BLOCK, Distortion, folder
 from benchmarks.harness import Bar, Result, clock, everything, mnist, progress
 from ldsvm import LDSVMClassifier, RowBlocks
-from ldsvm.experiment.nodes import Nodes
-from ldsvm.shards import OnRay, Serial, Threads
+from ldsvm.blocks import OnRay, Serial, Threads
+from ldsvm.experiment.search.local_cluster import Nodes
 
 LARGE, FIRST, M = 2_000_000, 60_000, 1_000
 GAMMA = 0.02 / 255**2  # of pixels from 0 to 255

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from flows import ROOT
 
 if TYPE_CHECKING:
-    from ldsvm.experiment.config import Config
-    from ldsvm.studies.config import StudyConfig
+    from ldsvm.experiment.config.schema import Config
+    from ldsvm.report.studies.config import StudyConfig
 
 NAMES = {
     "pipeline": "the whole experiment: data, search of every method, report",
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
     from flows import environment
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     try:
         read = environment.anything if asked.name == "pipeline" else environment.experiment
@@ -86,8 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"stopped; {KEPT}", 130)
     except Exception as error:  # a person gets one sentence, the log has the whole story
         from ldsvm.datasets import DataError
-        from ldsvm.experiment.remote import redacted
-        from ldsvm.experiment.trial import sentence
+        from ldsvm.experiment.search.trial import sentence
+        from ldsvm.tracking.server import redacted
 
         if isinstance(error, ConfigError | DataError):
             return _complain(str(error), 2)
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _data(arguments: Sequence[str]) -> int:
     from flows import data
-    from ldsvm.experiment.load import ConfigError, cache_folder
+    from ldsvm.experiment.config.load import ConfigError, cache_folder
 
     overrides = [text for text in arguments if "=" in text and not text.startswith("-")]
     try:
@@ -119,8 +119,8 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
     from flows import environment
     from flows.input_checks import check_inputs
     from flows.progress import working
-    from ldsvm.experiment.results import MethodFailed
-    from ldsvm.experiment.tracking import Tracker, TrackingFailed
+    from ldsvm.experiment.compare.results import MethodFailed
+    from ldsvm.tracking.client import Tracker, TrackingFailed
 
     check_inputs(config, asked.name)
     environment.check_api()
@@ -156,10 +156,10 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     from rich.console import Console
 
     from flows.summary import summary
-    from ldsvm.experiment.remote import remote
-    from ldsvm.experiment.tracking import link
     from ldsvm.report import tables
     from ldsvm.report.publish import REPORT
+    from ldsvm.tracking.client import link
+    from ldsvm.tracking.server import remote
 
     console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
@@ -179,7 +179,7 @@ def _pages(runs: Path) -> str:
 
     An image has no Makefile.
     """
-    from ldsvm.experiment.remote import redacted, remote
+    from ldsvm.tracking.server import redacted, remote
 
     if (server := remote()) is not None:
         return redacted(server)
@@ -203,7 +203,7 @@ class _Redacting(logging.Formatter):
     """Lines of the log, tracebacks too, with addresses without user and password."""
 
     def format(self, record: logging.LogRecord) -> str:
-        from ldsvm.experiment.remote import redacted
+        from ldsvm.tracking.server import redacted
 
         return redacted(super().format(record))
 
@@ -224,7 +224,7 @@ def _only(handler: logging.Handler) -> None:
 def _remark(message: Warning | str, *_: object) -> None:
     """Show a warning as a sentence, without the line of code that gave it."""
     from flows.progress import say
-    from ldsvm.experiment.remote import redacted
+    from ldsvm.tracking.server import redacted
 
     say(redacted(f"warning: {message}"))
 

@@ -14,15 +14,15 @@ from prefect.runtime import flow_run
 from flows.progress import say
 from flows.stages import HANDS, compare_method, track_method, track_problem, track_report, write_report
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment import record
-from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.load import ConfigError
-from ldsvm.experiment.outcome import standing
-from ldsvm.experiment.parallel import Cluster
-from ldsvm.experiment.results import MethodFailed
-from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.compare.outcome import standing
+from ldsvm.experiment.compare.results import MethodFailed
+from ldsvm.experiment.config.load import ConfigError
+from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.search.parallel import Cluster
 from ldsvm.report.build import note
 from ldsvm.report.publish import Published, Runs, collect, failures
+from ldsvm.tracking.client import Run, Tracker, TrackingFailed
 
 
 def compare(config: Config, facts: str, names: Sequence[str]) -> str:

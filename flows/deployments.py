@@ -51,8 +51,8 @@ def described() -> dict[str, str]:
 
     Raises ConfigError when the file does not say it.
     """
-    from ldsvm.experiment.load import ConfigError
-    from ldsvm.experiment.trial import sentence
+    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.search.trial import sentence
 
     try:
         text = FILE.read_text("utf-8")

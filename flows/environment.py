@@ -25,9 +25,9 @@ from flows.processes import await_answer, free_ports
 
 if TYPE_CHECKING:
     from ldsvm.datasets.files import FileSpec
-    from ldsvm.experiment.config import Config
-    from ldsvm.experiment.production import ProductionConfig
-    from ldsvm.studies.config import StudyConfig
+    from ldsvm.experiment.config.production import ProductionConfig
+    from ldsvm.experiment.config.schema import Config
+    from ldsvm.report.studies.config import StudyConfig
 
 SPACE_MIB = 50  # two empty stores take 15
 
@@ -37,8 +37,8 @@ def experiment(config: str, overrides: Sequence[str]) -> Config:
 
     Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
     """
-    from ldsvm.experiment.load import ConfigError
-    from ldsvm.studies.config import StudyConfig
+    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.report.studies.config import StudyConfig
 
     found = anything(config, overrides)
     if isinstance(found, StudyConfig):
@@ -53,8 +53,8 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
 
     Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
     """
-    from ldsvm.experiment.load import load_config
-    from ldsvm.studies.config import is_study, load_study
+    from ldsvm.experiment.config.load import load_config
+    from ldsvm.report.studies.config import is_study, load_study
 
     if os.environ.get("LDSVM_RUNS"):
         _confine({"config": str(ROOT / config)}, [ROOT / "conf"])
@@ -102,7 +102,7 @@ def _files(spec: FileSpec) -> list[Path]:
 
 def _check_addresses(config: Config) -> None:
     """Raise ConfigError for a Ray that the operator has not named in LDSVM_RAY_ADDRESSES: it would get our data."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     allowed = os.environ.get("LDSVM_RAY_ADDRESSES", "").replace(",", " ").split()
     given = {f"methods.{name}.executor.address": m.executor.address for name, m in config.methods.items() if m.executor}
@@ -114,7 +114,7 @@ def _check_addresses(config: Config) -> None:
 
 def _confine(places: Mapping[str, str | None], more: Sequence[Path] = ()) -> None:
     """Raise ConfigError for a place that a deployed run may not reach: whoever can start one can name any path."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     given = [
         os.environ["LDSVM_RUNS"],
@@ -130,7 +130,7 @@ def _confine(places: Mapping[str, str | None], more: Sequence[Path] = ()) -> Non
 
 def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
     """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     found = getattr(config, "production", None)
     if found is None:
@@ -142,7 +142,7 @@ def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
 
 def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
     """Return an experiment once for each value of what it varies."""
-    from ldsvm.experiment.load import variants
+    from ldsvm.experiment.config.load import variants
 
     return variants(config, path, _ours(overrides), root=ROOT)
 
@@ -154,7 +154,7 @@ def _ours(overrides: Sequence[str]) -> list[str]:
 
 def writable(runs: Path) -> None:
     """Make the folder of results when it is absent; raise ConfigError when it cannot hold them."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     if marks := {"?", "#", "%"} & set(str(runs)):
         raise ConfigError(
@@ -229,8 +229,8 @@ def attend() -> None:
 
     if flow_run.id is None:  # after a crash the worker itself loads the flow once more, to look for hooks
         return
-    from ldsvm.experiment.load import ConfigError
-    from ldsvm.experiment.tracking import Tracker, link
+    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.tracking.client import Tracker, link
 
     given, ours = flow_run.parameters, os.environ["LDSVM_RUNS"]
     runs = (config := anything(given["config"], given.get("overrides", ()))).paths.runs
@@ -245,8 +245,8 @@ def attend() -> None:
 
 def check_api() -> None:
     """Raise ConfigError when the user's PREFECT_API_URL, if there is one, is no address where a server answers."""
-    from ldsvm.experiment.load import ConfigError
-    from ldsvm.experiment.remote import redacted
+    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.tracking.server import redacted
 
     # Asked without user and password too: one that wants them says so, which is an answer.
     url = redacted(os.environ.get("PREFECT_API_URL", ""))
@@ -281,7 +281,7 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
     if os.environ.get("PREFECT_API_URL"):
         yield lambda: None
         return
-    from ldsvm.datasets.atomic import alone
+    from ldsvm.atomic import alone
 
     (port,) = free_ports(1)
     file = runs / "logs" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}-prefect-server.log"

@@ -10,9 +10,9 @@ from flows.progress import working
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.find import find
 from ldsvm.experiment import prepared
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.tree import found
-from ldsvm.studies.config import StudyConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.yaml_merge import found
+from ldsvm.report.studies.config import StudyConfig
 
 
 def check_inputs(config: Config | StudyConfig, name: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from flows import ROOT, environment
-from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.config.load import ConfigError
 from ldsvm.report import build, html
 from ldsvm.report.publish import EXTRACT, REPORT
 

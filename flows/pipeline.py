@@ -12,7 +12,7 @@ from flows.progress import run_name
 from flows.stages import prepare_data
 from flows.study import run_study
 from flows.vary import vary
-from ldsvm.studies.config import StudyConfig
+from ldsvm.report.studies.config import StudyConfig
 
 
 @flow(name="pipeline", flow_run_name=run_name)

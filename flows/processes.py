@@ -118,7 +118,7 @@ def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 def claim(port: int, variable: str) -> None:
     """Raise ConfigError, naming the variable that chose it, when a port cannot be listened on."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     try:
         socket.create_server(("127.0.0.1", port)).close()

@@ -9,7 +9,7 @@ from prefect import flow
 from flows.environment import experiment
 from flows.progress import run_name
 from flows.stages import prepare_data, write_report
-from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.config.load import ConfigError
 from ldsvm.report.publish import collect
 
 

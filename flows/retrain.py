@@ -17,19 +17,19 @@ from flows.compare import contests, finish, hands
 from flows.environment import experiment, produced
 from flows.progress import key, note, run_name, say, working
 from flows.stages import TRACKING, write_report
-from ldsvm.datasets.atomic import alone
+from ldsvm.atomic import alone
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment import promotion
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.outcome import percent
-from ldsvm.experiment.production import ProductionConfig
-from ldsvm.experiment.promotion import Challenge, Duel, Known, Look
-from ldsvm.experiment.registry import Registry, Version
-from ldsvm.experiment.track import track_dataset
-from ldsvm.experiment.tracking import Tracker
+from ldsvm.experiment.compare.outcome import percent
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.production import promotion
+from ldsvm.production.promotion import Challenge, Duel, Known, Look
+from ldsvm.production.registry import Registry, Version
 from ldsvm.report.card import card
 from ldsvm.report.marks import escape
 from ldsvm.report.publish import FACTS
+from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.results import track_dataset
 
 
 class Alarm(RuntimeError):

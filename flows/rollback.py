@@ -9,8 +9,8 @@ from prefect.runtime import flow_run
 
 from flows.environment import experiment, produced
 from flows.progress import run_name, say
-from ldsvm.experiment.registry import Registry
-from ldsvm.experiment.tracking import Tracker
+from ldsvm.production.registry import Registry
+from ldsvm.tracking.client import Tracker
 
 
 @flow(name="rollback", flow_run_name=run_name)

@@ -13,6 +13,6 @@ def schema() -> str:
     >>> '"methods"' in schema()
     True
     """
-    from ldsvm.experiment.config import Config
+    from ldsvm.experiment.config.schema import Config
 
     return json.dumps(Config.model_json_schema(), indent=2, ensure_ascii=False)

@@ -14,14 +14,14 @@ from flows.environment import experiment, produced
 from flows.progress import key, run_name, working
 from flows.stages import TRACKING
 from ldsvm.datasets import DataError
-from ldsvm.experiment import scoring
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.memory_limit import watch
-from ldsvm.experiment.production import ProductionConfig, ScoreConfig
-from ldsvm.experiment.registry import Registry
-from ldsvm.experiment.scoring_rows import Scoring
-from ldsvm.experiment.tracking import Tracker
-from ldsvm.experiment.tree import found
+from ldsvm.experiment.config.production import ProductionConfig, ScoreConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.yaml_merge import found
+from ldsvm.methods.memory_limit import watch
+from ldsvm.production import scoring
+from ldsvm.production.registry import Registry
+from ldsvm.production.scoring_rows import Scoring
+from ldsvm.tracking.client import Tracker
 
 
 @flow(name="score", flow_run_name=run_name)

@@ -112,7 +112,7 @@ def down(settings: Settings) -> int:
             deployments.bury(settings.api)
         print(f"{name} ended")
     if "worker" in known:
-        from ldsvm.experiment.tracking import sweep
+        from ldsvm.tracking.client import sweep
 
         sweep(settings.runs)  # a flow run that had no time to end its own runs leaves them RUNNING
     if not known:
@@ -137,7 +137,7 @@ def status(settings: Settings) -> int:
 
 
 def _start(settings: Settings, names: Sequence[str]) -> None:
-    from ldsvm.experiment.tracking import Tracker, store_uri
+    from ldsvm.tracking.client import Tracker, store_uri
 
     wanted = deployments.described()
     for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
@@ -199,7 +199,7 @@ def _end(name: str, settings: Settings) -> None:
 
 def _settings() -> Settings:
     """Return what the variables say."""
-    from ldsvm.experiment.load import ConfigError
+    from ldsvm.experiment.config.load import ConfigError
 
     ports = {}
     for variable, usual in (("PREFECT_PORT", "4200"), ("PORT", "5000")):
@@ -231,9 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("action", choices=("up", "down", "status"))
     action = parser.parse_args(arguments).action
-    from ldsvm.datasets.atomic import alone
-    from ldsvm.experiment.load import ConfigError
-    from ldsvm.experiment.trial import sentence
+    from ldsvm.atomic import alone
+    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.search.trial import sentence
 
     try:
         if sys.platform != "linux":

@@ -3,7 +3,7 @@
 What a task leaves on the disk is named by the content of all that it depends on, so that a later run of any flow finds
 it again (`refresh=true` does not look). Only the tasks that talk to the tracking store are tried again when they fail:
 another process may have locked it. Elsewhere the same work would fail the same way, or is done again by its own means,
-see `ldsvm.experiment.parallel`.
+see `ldsvm.experiment.search.parallel`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from prefect.states import Completed
 
 from flows import ROOT
 from flows.progress import News, key, note, say, time_left, working
-from ldsvm.baselines import lookup
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment import record, track
-from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.contest import is_cold, warm
-from ldsvm.experiment.outcome import percent, standing
-from ldsvm.experiment.parallel import Cluster
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.compare.contest import is_cold, warm
+from ldsvm.experiment.compare.outcome import percent, standing
+from ldsvm.experiment.compare.results import MethodFailed
+from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import MethodFailed
-from ldsvm.experiment.tracking import Run, Tracker, TrackingFailed
-from ldsvm.experiment.trial import Trial
-from ldsvm.experiment.worker import Worker
+from ldsvm.experiment.search.parallel import Cluster
+from ldsvm.experiment.search.trial import Trial
+from ldsvm.experiment.search.worker import Worker
+from ldsvm.methods import lookup
 from ldsvm.report import build, publish, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.publish import FACTS, Published, Runs
+from ldsvm.tracking import results
+from ldsvm.tracking.client import Run, Tracker, TrackingFailed
 
 
 @dataclass
@@ -150,8 +151,8 @@ class _Telling:
 @task(name="track data", task_run_name="{problem.name}: track data", **TRACKING)
 def track_problem(config: Config, facts: str, problem: ProblemConfig, run: Run) -> None:
     """Log what a problem's run is about: data, split, configuration, environment."""
-    track.track_data(run, preparation.read(Path(facts)), problem.name)
-    track.track_circumstances(run, build.settings(config), ROOT)
+    results.track_data(run, preparation.read(Path(facts)), problem.name)
+    results.track_circumstances(run, build.settings(config), ROOT)
 
 
 @task(name="track", task_run_name="{problem.name}: track {name}", **TRACKING)
@@ -163,7 +164,7 @@ def track_method(
     outcome = record.outcome(config, splits, problem, name)
     if outcome is None:
         return None
-    return track.track_method(tracker, parent, config, splits, problem, outcome).id
+    return results.track_method(tracker, parent, config, splits, problem, outcome).id
 
 
 @task(name="report", task_run_name="report", cache_policy=NO_CACHE)

@@ -14,13 +14,13 @@ from prefect.states import Completed
 from flows import ROOT
 from flows.progress import key, working
 from flows.stages import TRACKING
-from ldsvm.experiment.results import slug
-from ldsvm.experiment.tracking import Tracker, TrackingFailed
+from ldsvm.experiment.compare.results import slug
 from ldsvm.report.marks import escape
-from ldsvm.studies import keep
-from ldsvm.studies.base import Context, Page, study
-from ldsvm.studies.config import StudyConfig
-from ldsvm.studies.publish import note, publish
+from ldsvm.report.studies import keep
+from ldsvm.report.studies.base import Context, Page, study
+from ldsvm.report.studies.config import StudyConfig
+from ldsvm.report.studies.publish import note, publish
+from ldsvm.tracking.client import Tracker, TrackingFailed
 
 
 def run_study(config: StudyConfig) -> str:
@@ -70,7 +70,7 @@ def write_page(config: StudyConfig) -> list[str]:
 @task(name="track study", task_run_name="track study", **TRACKING)
 def track_study(config: StudyConfig, files: list[str]) -> None:
     """Log the claims, tables and files in one run."""
-    from ldsvm.experiment.track import track_circumstances
+    from ldsvm.tracking.results import track_circumstances
 
     page = page_of(config)
     tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))

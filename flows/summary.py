@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from flows.environment import repeated
-from ldsvm.experiment.config import Config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.report import claims, tables
 from ldsvm.report.curves import table
 from ldsvm.report.publish import collect
-from ldsvm.studies.config import StudyConfig
+from ldsvm.report.studies.config import StudyConfig
 
 Shown = tuple[str, list[str], list[list[str]]]
 VERDICTS = ["claim", "holds here", "measured"]

@@ -10,7 +10,7 @@ from flows.compare import compare
 from flows.environment import experiment
 from flows.progress import run_name
 from flows.stages import prepare_data
-from ldsvm.experiment.load import ConfigError
+from ldsvm.experiment.config.load import ConfigError
 from ldsvm.report.publish import collect
 
 

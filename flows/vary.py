@@ -12,7 +12,7 @@ from flows.compare import contests, finish, hands
 from flows.progress import working
 from flows.stages import prepare_data
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.report.curves import publish_curves
 from ldsvm.report.publish import Published, Runs
 

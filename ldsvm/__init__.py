@@ -2,14 +2,14 @@
 
 `LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
 one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
-for files. `RowBlocks` are rows that need not fit into memory, see `ldsvm.shards`.
+for files. `RowBlocks` are rows that need not fit into memory, see `ldsvm.blocks`.
 """
 
+from ldsvm.blocks.source import RowBlocks
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.export import to_onnx
 from ldsvm.path import fit_path
 from ldsvm.saving import load, save
-from ldsvm.shards.source import RowBlocks
 from ldsvm.sizes import size_path, smallest
 
 __all__ = [

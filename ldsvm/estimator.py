@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import threads
+from ldsvm.blocks.source import RowBlocks
 from ldsvm.checks import check_class_weight, check_X, label_array
 from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve
@@ -31,7 +32,6 @@ from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
-from ldsvm.shards.source import RowBlocks
 from ldsvm.training_set import training_set
 from ldsvm.typing import Array
 
@@ -280,7 +280,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             Rows for early stopping. They only choose the iteration that is kept. RowBlocks too, with RowBlocks.
         callback : callable, default=None
             Called with the dict of every iteration (see ``history_``); a true answer stops the run.
-        executor : Serial, Threads or OnRay of ldsvm.shards, default=None
+        executor : Serial, Threads or OnRay of ldsvm.blocks, default=None
             Who works on RowBlocks, or on X and y as one block; None is Serial for RowBlocks.
         checkpoint : path, default=None
             With RowBlocks, a file that keeps the model after every iteration. A fit that finds it there goes on from
@@ -341,7 +341,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             return float(super().score(X, label_array(y), sample_weight))
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight must be left out when X is RowBlocks.")
-        from ldsvm.shards import prediction
+        from ldsvm.blocks import prediction
 
         check_is_fitted(self, "map_")
         return prediction.score(self, X, self._labels)
@@ -351,7 +351,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         check_is_fitted(self, "map_")
         if not isinstance(X, RowBlocks):
             return function(check_X(self, X, sparse=self._sparse, reset=False))
-        from ldsvm.shards import prediction
+        from ldsvm.blocks import prediction
 
         return prediction.each(self, X, function)
 
@@ -464,7 +464,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callback: Callback | None, executor: Any,
         checkpoint: str | os.PathLike[str] | None, options: Options,
     ) -> LDSVMClassifier:  # fmt: skip
-        from ldsvm.shards import fitting
+        from ldsvm.blocks import fitting
 
         if sample_weight is not None:
             raise ValueError("sample_weight cannot be used with blocks of rows; repeat rows instead.")

@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.base import clone
 
 from ldsvm import threads
+from ldsvm.blocks.source import RowBlocks
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.loop import Callback
 from ldsvm.mac.state import Info
-from ldsvm.shards.source import RowBlocks
 
 
 def fit_path(

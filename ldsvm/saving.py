@@ -292,7 +292,7 @@ def _expect(holds: bool, otherwise: str) -> None:
 
 def replaced(path: str | os.PathLike[str], write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
     """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
-    from ldsvm.datasets.atomic import replacing
+    from ldsvm.atomic import replacing
 
     try:
         with replacing(Path(path).resolve()) as temporary, temporary.open("wb") as file:  # of a link what it means

@@ -183,7 +183,7 @@ def model_bytes(model: Any) -> int:
     >>> model_bytes(LDSVMClassifier(map="linear").fit(*load_iris(return_X_y=True)))
     136
     """
-    from ldsvm.baselines.sizes import arrays
+    from ldsvm.methods.sizes import arrays
 
     return sum(int(array.nbytes) for array in arrays(_classifier(model)))
 
@@ -198,7 +198,7 @@ def predict_us(model: Any, X: Any) -> float:
     >>> predict_us(LDSVMClassifier(random_state=0).fit(X, y), X) > 0
     True
     """
-    from ldsvm.experiment.judge import predict_us as timed
+    from ldsvm.experiment.compare.judge import predict_us as timed
 
     X = X if hasattr(X, "shape") else np.asarray(X)
     model.predict(X)  # caches and compilers are warm afterwards

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
-from ldsvm.shards import Serial
+from ldsvm.blocks import Serial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import train_test_split
 
 from ldsvm import LDSVMClassifier, fit_path
+from ldsvm.blocks import Serial
 from ldsvm.mac.start import class_points
-from ldsvm.shards import Serial
 
 MODEL = ("latent_coef_", "intercept_")
 
@@ -183,7 +183,7 @@ def test_time_limit_counts_the_start_too(digits: Any, monkeypatch: pytest.Monkey
         time.sleep(0.2)
         return class_points(*args)
 
-    for place in ("ldsvm.mac.start", "ldsvm.shards.fitting"):
+    for place in ("ldsvm.mac.start", "ldsvm.blocks.fitting"):
         monkeypatch.setattr(f"{place}.class_points", slow)
     with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2 .* n_components \(now 2\) or n_basis \(now 20\)"):
         model = small(time_limit=0.2, n_basis=20).fit(X, y, executor=executor)

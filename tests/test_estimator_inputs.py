@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from ldsvm import LDSVMClassifier, RowBlocks, fit_path
+from ldsvm.blocks import Serial
 from ldsvm.checks import check_labels
-from ldsvm.shards import Serial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

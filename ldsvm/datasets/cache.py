@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ldsvm.atomic import replacing
 from ldsvm.datasets import columns
-from ldsvm.datasets.atomic import replacing
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Raw
 from ldsvm.datasets.words import cut

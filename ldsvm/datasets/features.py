@@ -23,9 +23,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
 from ldsvm.datasets import finite
-from ldsvm.datasets.accounts import account, kind_of
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
+from ldsvm.datasets.step_summary import account, kind_of
 from ldsvm.datasets.steps import Step
 
 ON_TEXT = ("strip_headers", "tfidf")
@@ -76,8 +76,8 @@ def _make(step: Step, now: str, seed: int) -> Any:
     from sklearn import decomposition, preprocessing
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    from ldsvm.datasets.lengths import UnitRows
     from ldsvm.datasets.text import DensifyingPCA, StripHeaders
+    from ldsvm.datasets.unit_rows import UnitRows
 
     pca = DensifyingPCA if now == "sparse" else decomposition.PCA
     makers: dict[str, Callable[..., Any]] = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.datasets.atomic import replacing
+from ldsvm.atomic import replacing
 from ldsvm.datasets.dataset import DataError
 
 Indices = NDArray[np.int64]

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.grouping import whole_groups
-from ldsvm.datasets.moments import moments
 from ldsvm.datasets.split import Indices, Split
+from ldsvm.datasets.timestamps import moments
 from ldsvm.datasets.words import told
 
 

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits
-from ldsvm.datasets.atomic import alone
-from ldsvm.datasets.parts import check_parts
+from ldsvm.atomic import alone
+from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits, stored_arrays
+from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import clean, refuse
-from ldsvm.experiment import arrays
-from ldsvm.experiment.config import Config, SplitConfig
-from ldsvm.experiment.results import slug
+from ldsvm.experiment.compare.results import slug
+from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT = "facts.json", "features.skops", "split.npz"
@@ -55,7 +54,7 @@ class Prepared:
 
     def arrays(self, part: str, labels: str) -> tuple[Any, np.ndarray]:
         """Return X (n, D), mapped from disk and read-only, and y (n,) in the given labelling."""
-        return arrays.load(self.folder, f"X_{part}"), relabel(np.load(self.folder / f"y_{part}.npy"), labels)
+        return stored_arrays.load(self.folder, f"X_{part}"), relabel(np.load(self.folder / f"y_{part}.npy"), labels)
 
     def whole(self, model: Any) -> Any:
         """Return the pipeline from the data as they came to the predictions of a model fitted on these features."""
@@ -160,13 +159,13 @@ def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
     folder = config.paths.cache / f"{slug(data.name)}-{digest}"
-    if config.refresh or not arrays.intact(folder):
+    if config.refresh or not stored_arrays.intact(folder):
         with _alone(folder.parent):  # another process may be at it, or have finished meanwhile
-            intact = arrays.intact(folder)
+            intact = stored_arrays.intact(folder)
             if os.path.lexists(folder) and not intact:
                 warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
             if config.refresh or not intact:
-                arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
+                stored_arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     about = {name: getattr(data, name) for name in ("name", "source", "licence", "citation", "sha256")}
     sizes = {part: len(getattr(split, part)) for part in PARTS}
@@ -228,10 +227,10 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     pipe = features.pipeline(config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed)
     described, n_features = _save_inputs(place, pipe, rows, source.numbers(split))
     for part in PARTS:
-        arrays.save(place, f"y_{part}", _flat(rows[part].y))
+        stored_arrays.save(place, f"y_{part}", _flat(rows[part].y))
     if data.train.kind != "text":
         first = rows["train"].X[:5]
-        arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
+        stored_arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
     source.numbers(split).save(place / SPLIT)
     columns = None if data.train.columns is None else list(data.train.columns)
     facts = {"features": described, "notes": notes, "n_features": n_features, "columns": columns}
@@ -243,14 +242,14 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) 
     """Write the inputs after the feature steps; validation and test have no say in them."""
     if pipe is None:
         for part in PARTS:
-            arrays.save(place, f"X_{part}", rows[part].X)
+            stored_arrays.save(place, f"X_{part}", rows[part].X)
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
     X = features.fit_transform(pipe, rows["train"].X, rows=numbers.train)
-    arrays.save(place, "X_train", X)
+    stored_arrays.save(place, "X_train", X)
     for part in PARTS[1:]:
-        arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
+        stored_arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
     (place / PIPELINE).write_bytes(dumps(pipe))
     return features.describe(pipe), int(X.shape[1])
 

@@ -15,12 +15,12 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 # Classes that are made without a call of the class; each is read by skops's ObjectNode.
 OURS = (
-    "ldsvm.baselines.reduced.ReducedLDSVM",
-    "ldsvm.datasets.lengths.UnitRows",
+    "ldsvm.methods.reduced.ReducedLDSVM",
+    "ldsvm.datasets.unit_rows.UnitRows",
     "ldsvm.datasets.text.DensifyingPCA",
     "ldsvm.datasets.text.StripHeaders",
     "ldsvm.estimator.LDSVMClassifier",
-    "ldsvm.experiment.coarser.Coarser",
+    "ldsvm.methods.label_map.Coarser",
     "ldsvm.mac.scheme.Scheme",
     "ldsvm.maps.features.BasisMap",
     "ldsvm.maps.linear.Identity",

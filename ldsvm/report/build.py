@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ldsvm.baselines import lookup
-from ldsvm.datasets.atomic import replacing
+from ldsvm.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
-from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import Outcome, percent
+from ldsvm.experiment.compare.outcome import Outcome, percent
+from ldsvm.experiment.compare.record import LATENT
+from ldsvm.experiment.compare.results import Result, slug
+from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.provenance import commit
-from ldsvm.experiment.record import LATENT
-from ldsvm.experiment.results import Result, slug
+from ldsvm.methods import lookup
 from ldsvm.report import claims, html, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.projections import Panel
 from ldsvm.report.plotting.projections import projections as draw_projections
+from ldsvm.tracking.provenance import commit
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.gate import Verdict
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.outcome import percent
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import percent
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.promotion import Duel, Look
+from ldsvm.production.gate import Verdict
+from ldsvm.production.promotion import Duel, Look
 from ldsvm.report import tables
 from ldsvm.report.marks import escape
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ldsvm.experiment.config import ClaimConfig, Config
-from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.config.schema import ClaimConfig, Config
 from ldsvm.report import html
 
 FILE = "claims.json"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ldsvm.baselines import METHODS, lookup
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import slug
+from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import slug
+from ldsvm.methods import METHODS, lookup
 from ldsvm.report import build, claims, html, publish, tables
 from ldsvm.report.plotting.curves import Line, curves
 from ldsvm.report.publish import Published

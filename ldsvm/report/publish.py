@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ldsvm.baselines import lookup
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment import record
-from ldsvm.experiment.config import Config, ProblemConfig
-from ldsvm.experiment.outcome import Outcome, standing
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.compare.outcome import Outcome, standing
+from ldsvm.experiment.compare.results import slug
+from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import slug
-from ldsvm.experiment.tracking import Tracker
+from ldsvm.methods import lookup
 from ldsvm.report import build, claims, html, tables
 from ldsvm.report.build import write
+from ldsvm.tracking.client import Tracker
 
 REPORT, FACTS = "report.html", "prepared.json"
 EXTRACT = "extract.html"  # what a page over several experiments shows of one

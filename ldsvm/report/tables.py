@@ -7,10 +7,10 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.outcome import Outcome
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.search.trial import Trial
 from ldsvm.report.marks import escape
 
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")

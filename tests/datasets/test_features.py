@@ -489,7 +489,7 @@ def test_the_stored_model_takes_the_inputs_as_they_came(kind: str, how: str, tmp
         X, new = (part if kind == "dense" else csr_matrix(part) for part in gaps())
         steps: list[Any] = ["minmax", {"pca": {"n_components": 2}}] if kind == "dense" else ["max_abs", "normalize"]
         pipe = made(*steps, kind=kind, missing="impute")
-        trusted = [*(["ldsvm.datasets.lengths.UnitRows"] if kind == "sparse" else []), "numpy.dtype"]
+        trusted = [*(["ldsvm.datasets.unit_rows.UnitRows"] if kind == "sparse" else []), "numpy.dtype"]
     y = np.arange(X.shape[0]) % 2
     features = fit_transform(pipe, X)
     model = Pipeline([*pipe.steps, ("model", LinearSVC(C=10).fit(features, y))])

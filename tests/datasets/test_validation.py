@@ -13,7 +13,7 @@ from ldsvm.datasets import DataError, Rows, Split
 from ldsvm.datasets import flaws as counted
 from ldsvm.datasets.duplicates import keys_of
 from ldsvm.datasets.flaws import flaws
-from ldsvm.datasets.parts import check_parts
+from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import Cleaned, Finding, clean, refuse
 from ldsvm.datasets.words import told

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm.baselines import memory
+from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.contest import compete, is_cold
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.compare.contest import compete, is_cold
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import Result
+from ldsvm.experiment.search.trial import Job, Trial
+from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.experiment.storing import dumps, loads
-from ldsvm.experiment.trial import Job, Trial
-from ldsvm.experiment.worker import Here, Runner, Worker
-from ldsvm.shards.connection import ClusterFailed
+from ldsvm.methods import memory
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = (
@@ -149,7 +149,7 @@ def test_a_second_search_takes_its_trials_from_the_journal(
 ) -> None:
     kept = config.model_copy(update={"paths": config.paths.model_copy(update={"runs": tmp_path / "runs"})})
     first = outcome(kept, data, "machines", Here())
-    monkeypatch.setattr("ldsvm.experiment.contest.run_job", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr("ldsvm.experiment.compare.contest.run_job", lambda *_: pytest.fail("fitted again"))
     again = outcome(kept, data, "machines", Here())
     assert (again.trials, again.search_s, again.params) == (first.trials, first.search_s, first.params)
     anew = kept.model_copy(update={"search": kept.search.model_copy(update={"resume": False})})
@@ -184,7 +184,7 @@ def test_kernels_are_said_to_be_compiled_only_where_that_is_certain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr("ldsvm.experiment.contest.solvers.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("ldsvm.experiment.compare.contest.solvers.__file__", str(tmp_path / "__init__.py"))
     assert is_cold()
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "box_qp._solve_rows-244.py27.nbi").touch()  # of another Python

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldsvm.experiment.crash import crash, reported
+from ldsvm.experiment.search.fault_report import crash, reported
 
 CODE = """
 import os, pathlib, sys

@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from ldsvm.baselines.memory import NotRun
+from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.contest import compete, training_data
-from ldsvm.experiment.executors import ExecutorConfig
-from ldsvm.experiment.journal import key
-from ldsvm.experiment.load import ConfigError, load_config
+from ldsvm.experiment.compare.contest import compete, training_data
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.executors import ExecutorConfig
+from ldsvm.experiment.config.load import ConfigError, load_config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.search import jobs, plan
-from ldsvm.experiment.track import _workers
-from ldsvm.experiment.trial import RESUMED, Job, fit_point, run_job
-from ldsvm.experiment.worker import Here, Runner, Worker
-from ldsvm.shards.connection import ClusterFailed
+from ldsvm.experiment.search.journal import key
+from ldsvm.experiment.search.search import jobs, plan
+from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job
+from ldsvm.experiment.search.worker import Here, Runner, Worker
+from ldsvm.methods.memory import NotRun
+from ldsvm.tracking.results import _workers
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = "{estimator: ldsvm, params: {n_basis: 30, gamma: 0.1, centers: random, max_iter: 6}, search: {C: [1, 10]}}"
@@ -164,7 +164,7 @@ def test_each_point_is_a_job_and_its_trial_depends_on_the_blocks_but_not_on_the_
 
 def test_memory_is_estimated_for_a_block(tmp_path: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr("ldsvm.baselines.memory.check", lambda name, params, n, m, d, available: asked.append(n))
+    monkeypatch.setattr("ldsvm.methods.memory.check", lambda name, params, n, m, d, available: asked.append(n))
     for executor in ("null", "{kind: serial, rows: 120}"):
         fit_point(one(config(tmp_path, executor)), {"C": 1.0}, training_data(data, "original"))
     assert asked == [300, 120]
@@ -181,13 +181,13 @@ def test_rows_that_are_too_many_for_one_thread_here_have_no_such_time(
     calls: list[Any] = []
     found = config(place, "{kind: threads, rows: 50}", "methods.ours.search={}")
     judged(found, data, Here())  # the search is in the journal from now on
-    monkeypatch.setattr("ldsvm.baselines.memory.check", check)
+    monkeypatch.setattr("ldsvm.methods.memory.check", check)
     result = judged(found, data, Here())
     assert result.failure is None and result.train_s is not None and result.train_alone_s is None
 
 
 def test_rows_are_kept_in_half_of_what_a_fit_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ldsvm.experiment.executors.available", lambda: 3 * 2**20)
+    monkeypatch.setattr("ldsvm.experiment.config.executors.available", lambda: 3 * 2**20)
     made = [ExecutorConfig(kind=kind).make(print) for kind in ("serial", "threads", "ray")]
     assert [executor.memory for executor in made] == [3 * 2**19, 3 * 2**19, None]
     assert ExecutorConfig(kind="ray", memory_mib=0.5).make(print).memory == 2**19
@@ -225,7 +225,7 @@ def test_a_ray_that_cannot_be_had_is_the_reason(place: Path, data: Prepared, mon
     def refuse(self: Any) -> None:
         raise ClusterFailed("Ray is not installed.")
 
-    monkeypatch.setattr("ldsvm.shards.connection.Connection.open", refuse)
+    monkeypatch.setattr("ldsvm.blocks.connection.Connection.open", refuse)
     for executor, search in (("{kind: ray}", []), ("{kind: ray, address: 'localhost:9'}", ["methods.ours.search={}"])):
         result = judged(config(place, executor, *search, "search.resume=false"), data, Here())
         assert result.failure == "Ray is not installed."

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ldsvm.baselines import memory
-from ldsvm.experiment import journal as journal_module
-from ldsvm.experiment.config import MethodConfig
-from ldsvm.experiment.halving import Halving, rungs
-from ldsvm.experiment.journal import Journal, key
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.search import SearchFailed, best, plan, run_search
-from ldsvm.experiment.spaces import Point, Range, StrategyConfig
-from ldsvm.experiment.trial import Data, Job, Trial, nested_rows, run_job
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig
+from ldsvm.experiment.search import journal as journal_module
+from ldsvm.experiment.search.halving import Halving, rungs
+from ldsvm.experiment.search.journal import Journal, key
+from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
+from ldsvm.experiment.search.trial import Data, Job, Trial, nested_rows, run_job
+from ldsvm.methods import memory
 from ldsvm.report import tables
 
 Run = Callable[[Job], list[Trial]]

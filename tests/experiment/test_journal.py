@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from ldsvm.datasets import DataError
-from ldsvm.experiment import journal as module
-from ldsvm.experiment.config import MethodConfig, Scalar
-from ldsvm.experiment.journal import Journal, key
-from ldsvm.experiment.trial import Job, Trial
+from ldsvm.experiment.config.schema import MethodConfig, Scalar
+from ldsvm.experiment.search import journal as module
+from ldsvm.experiment.search.journal import Journal, key
+from ldsvm.experiment.search.trial import Job, Trial
 
 GOOD = Trial({"C": 1.0}, 0, valid_error=0.25)
 
@@ -185,8 +185,8 @@ def test_processes_that_append_at_once_keep_each_others_lines(path: Path) -> Non
     # Lines of two pages and more, 150 from each of two processes that wait for each other's start.
     code = (
         "import sys, time, pathlib\n"
-        "from ldsvm.experiment.journal import Journal\n"
-        "from ldsvm.experiment.trial import Trial\n"
+        "from ldsvm.experiment.search.journal import Journal\n"
+        "from ldsvm.experiment.search.trial import Trial\n"
         "me, other, path = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])\n"
         "path.with_name(me).touch()\n"
         "while not path.with_name(other).exists(): time.sleep(0.001)\n"

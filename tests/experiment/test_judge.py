@@ -8,8 +8,8 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 
-from ldsvm.baselines import Method, lookup
-from ldsvm.experiment.judge import confusion_matrix, judge, wilson
+from ldsvm.experiment.compare.judge import confusion_matrix, judge, wilson
+from ldsvm.methods import Method, lookup
 
 # The outer two are 0 and z² / (n + z²) and its mirror; the middle one is 1/2 ± z / (2 sqrt(n + z²)).
 KNOWN = [

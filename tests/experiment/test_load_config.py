@@ -11,10 +11,10 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from ldsvm.experiment import config as models
-from ldsvm.experiment.load import ConfigError, load_config
-from ldsvm.experiment.spaces import Range
-from ldsvm.studies.config import is_study, load_study
+from ldsvm.experiment.config import schema as models
+from ldsvm.experiment.config.load import ConfigError, load_config
+from ldsvm.experiment.config.spaces import Range
+from ldsvm.report.studies.config import is_study, load_study
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = ("base", "paper")  # no experiments

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ldsvm.experiment import nodes
-from ldsvm.experiment.nodes import Nodes
-from ldsvm.shards.connection import ClusterFailed
-from ldsvm.shards.machines import unreachable
+from ldsvm.blocks.connection import ClusterFailed
+from ldsvm.blocks.hosts import unreachable
+from ldsvm.experiment.search import local_cluster
+from ldsvm.experiment.search.local_cluster import Nodes
 
 pytestmark = [
     pytest.mark.server,
@@ -28,7 +28,7 @@ DRIVER = """
 import time
 from ldsvm.experiment.nodes import Nodes
 with Nodes(1) as nodes:
-    print(*[node.pid for node in nodes._started], flush=True)
+    print(*[node.pid for node in local_cluster._started], flush=True)
     time.sleep(600)
 """
 
@@ -80,7 +80,9 @@ def test_nodes_end_when_their_driver_is_killed() -> None:
 
 
 def test_a_node_that_does_not_start_is_one_sentence_and_leaves_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "LAUNCH", "print('no room', end=' ', flush=True); raise SystemExit('for so much')")
+    monkeypatch.setattr(
+        local_cluster, "LAUNCH", "print('no room', end=' ', flush=True); raise SystemExit('for so much')"
+    )
     cluster = Nodes(2)
     with pytest.raises(ClusterFailed, match=r"^Node 1 of 2 of Ray did not start \(no room for so much\)\.$"), cluster:
         pytest.fail("it did not start")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.outcome import Outcome
-from ldsvm.experiment.results import Result
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
 
 SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
 RESULT = Result("p", "m", "linear_svm", [], params={"C": 1.0}, train_s=0.1, train_alone_s=0.2, score=SCORE)

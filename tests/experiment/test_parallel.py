@@ -21,16 +21,16 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from ldsvm.experiment import memory_limit
-from ldsvm.experiment.config import MethodConfig
-from ldsvm.experiment.journal import Journal
-from ldsvm.experiment.machines import shares
-from ldsvm.experiment.memory_limit import MIB, MemoryLimit
-from ldsvm.experiment.parallel import Cluster
-from ldsvm.experiment.search import run_search
-from ldsvm.experiment.trial import Data, Job, Trial, run_job
-from ldsvm.shards.connection import ClusterFailed, interrupted
-from ldsvm.shards.machines import too_small
+from ldsvm.blocks.connection import ClusterFailed, interrupted
+from ldsvm.blocks.hosts import too_small
+from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.experiment.search.journal import Journal
+from ldsvm.experiment.search.memory_shares import shares
+from ldsvm.experiment.search.parallel import Cluster
+from ldsvm.experiment.search.search import run_search
+from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
+from ldsvm.methods import memory_limit
+from ldsvm.methods.memory_limit import MIB, MemoryLimit
 
 pytestmark = [
     pytest.mark.server,

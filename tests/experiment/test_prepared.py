@@ -10,8 +10,8 @@ from scipy.sparse import issparse
 
 from ldsvm.datasets import DataError, Split, load
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]

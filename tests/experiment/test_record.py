@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import ldsvm
-from ldsvm.experiment import identity, record, results
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.compare import identity, record, results
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.worker import Here
 from ldsvm.experiment.storing import loads
-from ldsvm.experiment.worker import Here
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN = (

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldsvm.experiment import results
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.compare import results
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.search.trial import Trial
 
 SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
 RESULT = Result(

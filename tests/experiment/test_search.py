@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm.experiment.config import MethodConfig
-from ldsvm.experiment.journal import Journal
-from ldsvm.experiment.search import SearchFailed, best, jobs, plan, run_search
-from ldsvm.experiment.spaces import StrategyConfig, grid
-from ldsvm.experiment.trial import Data, Job, Trial, run_job
+from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.experiment.config.spaces import StrategyConfig, grid
+from ldsvm.experiment.search.journal import Journal
+from ldsvm.experiment.search.search import SearchFailed, best, jobs, plan, run_search
+from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
 
 SVM = MethodConfig(estimator="gaussian_svm", search={"gamma": [0.1, 1.0], "C": [1.0, 10.0, 100.0]})
 OURS = MethodConfig(estimator="ldsvm", params={"n_basis": 10}, search={"C": [10.0, 1.0], "gamma": [0.1, 1.0]})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldsvm.experiment.spaces import Range, Space, draw, grid
+from ldsvm.experiment.config.spaces import Range, Space, draw, grid
 
 UNIT = Range(uniform=[0, 1])  # beside whole numbers it keeps points apart
 

@@ -79,7 +79,7 @@ def nothing_is_built(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
         ("numpy.testing._private.utils", "rundocs"),
         ("numpy", "load"),
         ("numpy", "vectorize"),
-        ("ldsvm.datasets.atomic", "alone"),  # ours, but not part of a model
+        ("ldsvm.atomic", "alone"),  # ours, but not part of a model
         ("ldsvm.estimator", "LDSVMClassifier"),  # allowed as an object, not as a function of an array
         ("os", "system"),
     ],

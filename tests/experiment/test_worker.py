@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm.experiment import memory_limit
-from ldsvm.experiment.memory_limit import MIB, MemoryLimit
-from ldsvm.experiment.worker import Here, Runner, Stopped, Tell, Worker
+from ldsvm.experiment.search.worker import Here, Runner, Stopped, Tell, Worker
+from ldsvm.methods import memory_limit
+from ldsvm.methods.memory_limit import MIB, MemoryLimit
 
 
 def twice(number: int, tell: Tell) -> int:
@@ -173,7 +173,7 @@ def test_a_killed_parent_leaves_no_process(tmp_path: Path) -> None:
         "import os, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from test_worker import sleeps, whoami\n"
-        "from ldsvm.experiment.worker import Worker\n"
+        "from ldsvm.experiment.search.worker import Worker\n"
         "if __name__ == '__main__':\n"
         "    worker = Worker()\n"
         "    print(worker.call(whoami, limit_s=60), flush=True)\n"

@@ -12,9 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HOME = {
     "prefect": "flows/",
-    "mlflow": "ldsvm/experiment/tracking.py",
+    "mlflow": "ldsvm/tracking/client.py",
     "matplotlib": "ldsvm/report/plotting/",
-    "ray": ("ldsvm/experiment/parallel.py", "ldsvm/shards/connection.py", "ldsvm/shards/actors.py"),
+    "ray": ("ldsvm/experiment/search/parallel.py", "ldsvm/blocks/connection.py", "ldsvm/blocks/actors.py"),
 }
 
 
@@ -37,7 +37,7 @@ def test_each_framework_is_imported_in_its_home_only(library: str) -> None:
     assert files
 
 
-@pytest.mark.parametrize("module", ["ldsvm", "ldsvm.experiment.load", "ldsvm.report.build", "flows.__main__"])
+@pytest.mark.parametrize("module", ["ldsvm", "ldsvm.experiment.config.load", "ldsvm.report.build", "flows.__main__"])
 def test_importing_loads_no_framework(module: str) -> None:
     heavy = "prefect mlflow ray matplotlib osqp numba" + (" pydantic" if module in ("ldsvm", "flows.__main__") else "")
     code = f"import sys, {module}; print(*[m for m in {heavy.split()!r} if m in sys.modules])"

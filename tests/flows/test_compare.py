@@ -18,10 +18,10 @@ import pytest
 
 from flows import environment
 from flows.compare import hands
-from ldsvm.experiment import record
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import load_config
-from ldsvm.experiment.tracking import Tracker, TrackingFailed
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
+from ldsvm.tracking.client import Tracker, TrackingFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests" / "flows" / "tiny.yaml"

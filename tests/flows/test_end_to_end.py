@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from flows.__main__ import main
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.load import load_config
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")

@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 
 from flows.processes import free_ports
 from ldsvm import LDSVMClassifier
-from ldsvm.experiment.registry import Registry
-from ldsvm.experiment.tracking import Tracker, link, store_uri
+from ldsvm.production.registry import Registry
+from ldsvm.tracking.client import Tracker, link, store_uri
 
 Page, Missing = Callable[[str, Path], str], Callable[[set[str], str, Path], set[str]]
 pytestmark = [

@@ -8,7 +8,7 @@ import pytest
 
 from flows import ROOT
 from flows.score import places
-from ldsvm.experiment.production import ScoreConfig
+from ldsvm.experiment.config.production import ScoreConfig
 
 
 def test_the_input_is_looked_for_like_a_table_and_the_output_is_written_where_the_user_is(

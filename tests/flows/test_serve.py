@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 
 from flows.processes import free_ports
 from ldsvm import LDSVMClassifier
-from ldsvm.experiment.tracking import Tracker, store_uri
+from ldsvm.tracking.client import Tracker, store_uri
 
 NAMES = ["a", "b", "c", "d"]
 ROWS = load_iris().data.tolist()

@@ -25,7 +25,7 @@ from flows import deployments, environment, processes
 from flows.processes import Process
 from flows.schema import schema
 from flows.service import main
-from ldsvm.experiment.load import ConfigError, load_config
+from ldsvm.experiment.config.load import ConfigError, load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")

@@ -12,8 +12,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from flows import retrain
-from ldsvm.experiment.promotion import Look
-from ldsvm.experiment.retraining import Decision
+from ldsvm.production.promotion import Look
+from ldsvm.production.retraining import Decision
 
 
 def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(

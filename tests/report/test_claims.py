@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.load import ConfigError, load_config, variants
-from ldsvm.experiment.outcome import Outcome
-from ldsvm.experiment.results import Result
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.load import ConfigError, load_config, variants
+from ldsvm.experiment.config.schema import Config
 from ldsvm.report import claims
 from ldsvm.report.claims import Claim
 from ldsvm.report.plotting.curves import Line, _apart, curves

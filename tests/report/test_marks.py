@@ -14,16 +14,16 @@ import pytest
 from markdown_it import MarkdownIt
 
 from flows import progress, retrain, stages
-from ldsvm.experiment.gate import Check, Verdict
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.outcome import Outcome
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.search.trial import Trial
+from ldsvm.production.gate import Check, Verdict
 from ldsvm.report import build, marks, tables
 from ldsvm.report.card import card
 from ldsvm.report.claims import Claim
-from ldsvm.studies import publish as studies
-from ldsvm.studies.base import Page, Table
+from ldsvm.report.studies import publish as studies
+from ldsvm.report.studies.base import Page, Table
 
 LABEL = (
     "# good\n\n# Promoted\r\n---\n- a\x0b1. b\u2028> c\n\n<img src=x onerror=alert(1)> <!-- --> [x](y) ![x](y) [x]: y\n"

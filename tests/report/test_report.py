@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm.experiment.config import Config
-from ldsvm.experiment.judge import Score
-from ldsvm.experiment.load import load_config
-from ldsvm.experiment.outcome import Outcome
-from ldsvm.experiment.results import Result
-from ldsvm.experiment.trial import Trial
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.search.trial import Trial
 from ldsvm.report import html, tables
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.base import Drawing

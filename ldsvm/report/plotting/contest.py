@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.experiment.outcome import Outcome
+from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain, plain_log
 
 MOST_POINTS = 500  # as many as the paper shows; more only hide each other

@@ -1,7 +1,0 @@
-"""The methods an experiment compares: ours and the usual ones, all through one registry."""
-
-from __future__ import annotations
-
-from ldsvm.baselines.registry import METHODS, Method, lookup, shared
-
-__all__ = ["METHODS", "Method", "lookup", "shared"]

@@ -1,0 +1,7 @@
+"""One fit over blocks of rows: more of them than memory holds, in threads, or on many machines with Ray."""
+
+from ldsvm.blocks.actors import OnRay
+from ldsvm.blocks.executors import Serial, Threads
+from ldsvm.blocks.source import BlockError, RowBlocks
+
+__all__ = ["BlockError", "OnRay", "RowBlocks", "Serial", "Threads"]

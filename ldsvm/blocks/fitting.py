@@ -1,0 +1,158 @@
+"""`LDSVMClassifier.fit` on blocks of rows: checks, preparation, the loop."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ldsvm import threads
+from ldsvm.blocks.checkpoint import Checkpoint
+from ldsvm.blocks.executors import Team, chosen, repaired
+from ldsvm.blocks.preparation import Facts, gaussians, look
+from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
+from ldsvm.blocks.source import RowBlocks
+from ldsvm.blocks.steps import ShardSteps
+from ldsvm.checks import check_class_weight, check_classes
+from ldsvm.mac.loop import Callback, run
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import class_points, dimensions
+from ldsvm.mac.state import Options, Reason, Solution
+from ldsvm.maps import RBF, AdaptiveRBF, Linear
+from ldsvm.maps.adaptive_rbf import steps_for
+from ldsvm.maps.linear import Identity
+
+if TYPE_CHECKING:
+    from ldsvm.estimator import LDSVMClassifier
+
+STARTS = ("simplex", "random")
+UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on
+
+
+def fit(
+    model: LDSVMClassifier, rows: RowBlocks, options: Options, eval_set: Any, callback: Callback | None, executor: Any,
+    checkpoint: str | os.PathLike[str] | None,
+) -> tuple[Solution, Any, Scheme]:  # fmt: skip
+    """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
+    family, executor = check(model), chosen(executor)
+    valid = None if eval_set is None else blocks(eval_set, "eval_set")
+    if valid is not None:
+        _check_alike(rows, valid, isinstance(eval_set, RowBlocks))
+    with executor.team(rows, valid, model.n_jobs) as team:
+        team.report = executor.report
+        facts = repaired(lambda: look(team, family.largest))
+        check_classes(facts.classes, facts.N)
+        scheme = Scheme(len(facts.classes), model.multi_class)
+        weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
+        shared = facts.classes, scheme, weights, model.C, model.z_solver
+        repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
+        K = len(facts.classes)
+        L = dimensions(model.n_components, K)
+        kept = None
+        if checkpoint is not None:
+            sizes = scheme.n_machines, L, facts.D
+            named = repaired(lambda: _named(model, team, facts))
+            kept = Checkpoint(checkpoint, named, sizes, linear=isinstance(family, Linear))
+        random_state = check_random_state(model.random_state)
+        numbers = random_state.get_state()
+        regression = repaired(
+            lambda: _regression(team, facts, family, model, random_state, kept), lambda: random_state.set_state(numbers)
+        )
+        points = class_points(model.init, K, L, random_state)
+        penalties = model.C * weights * facts.counts
+        steps = ShardSteps(team, regression, points, scheme, penalties, max(facts.sizes), facts.N)
+        with threads.alone():  # as `solve` does: the steps bring their own
+            solution = run(steps, options, callback, kept)
+    if kept is not None and solution.reason not in UNFINISHED:
+        kept.done()
+    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    model.n_features_in_ = facts.D
+    if rows.columns is not None and not rows.steps:
+        model.feature_names_in_ = np.array(rows.columns, dtype=object)
+    return solution, facts.classes, scheme
+
+
+def _check_alike(rows: RowBlocks, valid: RowBlocks, by_blocks: bool) -> None:
+    """Raise ValueError for validation rows whose inputs are not those of the training rows."""
+    if by_blocks and [id(step) for step in rows.steps] != [id(step) for step in valid.steps]:
+        raise ValueError("eval_set must go through the steps of the training rows: rows.then(step) for each of them.")
+    if not rows.steps and None not in (rows.columns, valid.columns) and rows.columns != valid.columns:
+        raise ValueError(
+            "eval_set has other columns than the training rows, or in another order; name them by columns=, or reorder "
+            "the table."
+        )
+
+
+def blocks(data: Any, name: str) -> RowBlocks:
+    """Return data as blocks: blocks as they are, a pair (X, y) of arrays as one."""
+    if isinstance(data, RowBlocks):
+        return data
+    if isinstance(data, tuple | list) and len(data) == 2:
+        return RowBlocks.arrays([(data[0], data[1])])
+    raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
+
+
+def check(model: LDSVMClassifier) -> RBF | AdaptiveRBF | Linear:
+    """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
+    family = model._family()
+    if not isinstance(family, RBF | AdaptiveRBF | Linear):
+        raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
+    if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):
+        raise ValueError(_needs_all("n_basis", model.n_basis, "a whole number"))
+    if not isinstance(model.init, str) or model.init not in STARTS:
+        what = model.init if isinstance(model.init, str) else "an array"
+        raise ValueError(_needs_all("init", what, "'simplex' and 'random'"))
+    for name, allowed in {"early_stopping": False, "warm_start": False, "g_solver": "ipm"}.items():
+        if getattr(model, name) != allowed:
+            advice = ", with validation rows as eval_set" if name == "early_stopping" else ""
+            raise ValueError(_needs_all(name, getattr(model, name), f"{allowed!r}{advice}"))
+    return family
+
+
+def _needs_all(name: str, value: Any, allowed: str) -> str:
+    return f"{name}={value!r} needs all rows in one array; allowed with blocks of rows: {allowed}."
+
+
+def _regression(
+    team: Team, facts: Facts, family: RBF | AdaptiveRBF | Linear, model: LDSVMClassifier,
+    random_state: np.random.RandomState, kept: Checkpoint | None,
+) -> ShardRegression:  # fmt: skip
+    """The F-step with its basis: that of the checkpoint where it does not move."""
+    cores = threads.n_threads(model.n_jobs)
+    if isinstance(family, AdaptiveRBF):
+        basis, spread = gaussians(team, facts, family.begin, random_state)
+        steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
+        return Learned(team, basis, model.alpha, cores, spread, steps, seed, facts.sizes, family.follows)
+    if isinstance(family, Linear):
+        return Fixed(team, Identity(facts.D), model.alpha, cores)
+    progress = None if kept is None else kept.load()
+    if progress is not None:
+        return Fixed(team, progress.now.mapping.basis, model.alpha, cores)  # type: ignore[attr-defined]
+    return Fixed(team, gaussians(team, facts, family, random_state)[0], model.alpha, cores)
+
+
+def _named(model: LDSVMClassifier, team: Team, facts: Facts) -> dict[str, Any]:
+    """What tells one fit from another: its parameters, and sums over the rows, however they lie in blocks."""
+    ignored = ("verbose", "n_jobs", "time_limit", "max_iter")
+    params = {name: _plain(value) for name, value in model.get_params(deep=False).items() if name not in ignored}
+    counts, squares = team.sum("held_sums")
+    return {
+        "params": params,
+        "labels": {str(label): int(count) for label, count in zip(facts.classes, facts.counts, strict=True)},
+        "inputs": [*team.sum("column_squares", np.zeros(facts.D)), *team.sum("column_squares", np.ones(facts.D))],
+        "eval_set": [*counts, *squares],
+    }
+
+
+def _plain(value: Any) -> str:
+    """A parameter in words that are the same for equal values in any process."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        value = sorted((str(key), str(_plain(weight))) for key, weight in value.items())
+    if isinstance(value, np.random.RandomState):
+        return hashlib.sha256(repr(value.get_state()).encode()).hexdigest()
+    return repr(value)

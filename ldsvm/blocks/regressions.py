@@ -1,0 +1,151 @@
+"""The F-step on shards: sums of features go up, weights come down."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ldsvm.blocks.executors import Team
+from ldsvm.maps.adaptive_rbf import BATCH, SHORTER, descend, middle, revived
+from ldsvm.maps.features import Basis, BasisMap
+from ldsvm.maps.rbf import Gaussians
+from ldsvm.solvers.ridge import Ridge
+from ldsvm.typing import Array
+
+
+class ShardRegression(ABC):
+    """Fits maps to the coordinates that the shards hold, and leaves F on the shards."""
+
+    def __init__(self, team: Team, lam: float, n_threads: int) -> None:
+        self.team, self.lam, self.n_threads = team, lam, n_threads
+        self._basis: Basis | None = None
+        self._ridge: Ridge | None = None
+
+    @abstractmethod
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
+        """argmin_F lam R(F) + mu/2 sum_n |z_n - F(x_n)|^2, where F and Z move at once over Z too.
+
+        near: the map of the last F-step, None in the first. V (K, L), b (K,): the machines, for the best Z.
+        """
+
+    def go(self, mapping: BasisMap) -> None:
+        """Let the shards have this map's basis and its F."""
+        self._use(mapping.basis)
+        self.team.call("map", mapping.W)
+
+    def _use(self, basis: Basis) -> None:
+        if basis is not self._basis:
+            self._basis = self._ridge = None  # until all shards have it: a worker may be lost on the way
+            self.team.tell("use", basis)
+            self._basis = basis
+
+    def _solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
+        """The exact weights on a basis. near: the map on it whose F = Phi W the shards have, None where there is none.
+
+        With G = Phi' Phi, (G + r I) (W + D) = Phi' Z and G W = Phi' F give (G + r I) D = Phi' (Z - F) - r W, which
+        takes the features of the rows that have moved, and of no others.
+        """
+        self._use(basis)
+        ridge = 2.0 * self.lam / mu
+        if self._ridge is None or near is None:
+            gram, cross = self.team.sum("normal")
+            self._ridge = Ridge(gram, self.n_threads)
+            W = self._ridge.solve(cross, ridge)
+        else:
+            W = near.W + self._ridge.solve(self.team.sum("cross") - ridge * near.W, ridge)
+        self.team.call("map", W)
+        return BasisMap(basis, W)
+
+
+class Fixed(ShardRegression):
+    """One basis; its Gram matrix is summed once."""
+
+    def __init__(self, team: Team, basis: Basis, lam: float, n_threads: int) -> None:
+        super().__init__(team, lam, n_threads)
+        self.basis = basis
+
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
+        return self._solve(self.basis if near is None else near.basis, mu, near)
+
+
+class Learned(ShardRegression):
+    """Gaussians that move, as `AdaptiveRegression` moves them; a batch is divided among the shards.
+
+    spread: of the data. steps: gradient steps in the first F-step. sizes: rows of the shards. follows: whether Z
+    follows F in later ones.
+    """
+
+    def __init__(
+        self, team: Team, begin: Gaussians, lam: float, n_threads: int, spread: float, steps: int, seed: int,
+        sizes: list[int], follows: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(team, lam, n_threads)
+        self.follows = follows
+        self.begin, self.spread, self.steps, self.seed, self.sizes = begin, spread, steps, seed, sizes
+
+    def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
+        begin = self.begin if near is None else near.basis
+        assert isinstance(begin, Gaussians)
+        machines = (V, b, mu) if self.follows and near is not None else None
+        steps = self.steps if near is None or machines is not None else max(1, self.steps // SHORTER)
+        old = self._solve(begin, mu, near)
+        ridge, value = self._ridge, self._value(old, mu, V, b)
+        moved, W = self._descend(self._revived(begin), old.W, mu, steps, machines)
+        if np.isfinite(moved.centers).all() and np.isfinite(W).all():
+            if machines is not None:
+                self.go(BasisMap(moved, W))
+                self.team.call("z_step", *machines)
+            new = self._solve(moved, mu, None)
+            if self._value(new, mu, V, b) < value:
+                return new
+            self.go(old)
+            self._ridge = ridge
+        if machines is not None:
+            self.team.call("z_step", *machines)
+        return old
+
+    def _value(self, mapping: BasisMap, mu: float, V: Array, b: Array) -> float:
+        """The F-step's objective with the hinges at Z, with F on the shards."""
+        distance, _, _, *hinges = self.team.sum("measure", V, b)
+        return self.lam * mapping.penalty + 0.5 * mu * float(distance) + float(sum(hinges[len(b) :]))
+
+    def _revived(self, basis: Gaussians) -> Gaussians:
+        def worst(count: int) -> Array:
+            found = self.team.call("worst", count)
+            misses, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            chosen: Array = X[np.argsort(-misses, kind="stable")[:count]]
+            return chosen
+
+        assert self._ridge is not None
+        return revived(basis, self._ridge.gram, self.begin, worst)
+
+    def _descend(
+        self, basis: Gaussians, W: Array, mu: float, steps: int, machines: tuple[Array, Array, float] | None
+    ) -> tuple[Gaussians, Array]:  # fmt: skip
+        sizes = shared(min(BATCH, sum(self.sizes)), self.sizes)
+        shift = middle(basis)
+        self.team.each("descend", [(self.seed + i, size, shift, machines) for i, size in enumerate(sizes)])
+        M, D = basis.centers.shape
+        ends = [M * D, M * D + M]
+
+        def slopes(center: Array, width: Array, weights: Array) -> list[Array]:
+            parts = np.split(self.team.sum("slopes", center, width, weights), ends)
+            return [parts[0].reshape(M, D), parts[1], parts[2].reshape(M, -1)]
+
+        ridge = 2.0 * self.lam * sum(sizes) / (mu * sum(self.sizes))
+        return descend(basis, W, self.begin, self.spread, ridge, steps, slopes)
+
+
+def shared(rows: int, sizes: list[int]) -> list[int]:
+    """Divide so many rows among shards in proportion to theirs, one at least.
+
+    Examples
+    --------
+    >>> shared(100, [300, 100])
+    [75, 25]
+    >>> shared(2, [5, 5, 5])
+    [1, 1, 1]
+    """
+    edges = np.round(np.cumsum([0, *sizes]) * rows / sum(sizes)).astype(int)
+    return [max(1, int(size)) for size in np.diff(edges)]

@@ -1,0 +1,476 @@
+"""Rows with labels as blocks that are read one at a time: arrays, Parquet files, mapped arrays, objects of Ray."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ldsvm.checks import label_array
+from ldsvm.typing import Array
+
+ROWS = 50_000  # of a block of a file, about
+
+
+class BlockError(ValueError):
+    """A block of rows cannot be read, or is not like the others; the message is one sentence that names it."""
+
+
+class Block(ABC):
+    """Some rows, wherever they are. name: what messages call it. rows: how many, None where only reading tells.
+
+    files: where they are read from. live: whether inputs that were read change with the rows, as they are no copy.
+    """
+
+    name: str
+    rows: int | None
+    files: tuple[str, ...] = ()
+    live = False
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return what tells that a file has changed: size and time of the last change; None for one that is gone."""
+        return tuple(_stamp(file) for file in self.files)
+
+    @abstractmethod
+    def read(self) -> tuple[Any, Any]:
+        """Return inputs (n, D) of numbers, in the type they are kept in, and labels (n,)."""
+
+
+@dataclass(frozen=True)
+class ArrayBlock(Block):
+    """Rows in memory."""
+
+    name: str
+    X: Any
+    y: Any
+    live = True
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return len(self.y)
+
+    def read(self) -> tuple[Any, Any]:
+        return self.X, self.y
+
+
+@dataclass(frozen=True)
+class MappedBlock(Block):
+    """Rows ``part`` of a .npy file X (N, D). y: those of a second file (N,), or the labels of just these rows (n,)."""
+
+    X: str
+    y: str | Array
+    part: slice
+    live = True
+
+    @property
+    def files(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.X, self.y) if isinstance(self.y, str) else (self.X,)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"rows {self.part.start:,} to {self.part.stop:,} of {self.X}"
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return int(self.part.stop - self.part.start)
+
+    def read(self) -> tuple[Any, Any]:
+        try:
+            X = np.load(self.X, mmap_mode="r", allow_pickle=False)[self.part]
+            y = np.array(np.load(self.y, mmap_mode="r")[self.part]) if isinstance(self.y, str) else self.y
+        except (OSError, ValueError) as error:
+            raise BlockError(f"{self.name}: cannot be read ({error}).") from error
+        return X, y
+
+
+@dataclass(frozen=True)
+class ParquetBlock(Block):
+    """Row groups of one Parquet file.
+
+    columns: the inputs, either numbers or one list of D numbers, or D bytes, in every row.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    count: int
+    columns: tuple[str, ...]
+    label: str
+
+    @property
+    def files(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.path,)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.path
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        return self.count
+
+    def read(self) -> tuple[Any, Any]:
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                table = file.read_row_groups(list(self.groups), columns=[*self.columns, self.label], use_threads=False)
+        except Exception as error:  # Arrow's own kinds, for a file that is gone, cut or changed
+            raise BlockError(f"{self.path}: cannot be read ({_line(error)}).") from error
+        if table.num_rows != self.count:
+            raise BlockError(f"{self.path}: has {table.num_rows:,} rows where it had {self.count:,} before.")
+        return from_table(table, self.columns, self.label, self.path)
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """Rows for `LDSVMClassifier.fit` that need not fit into memory, and may lie on several machines.
+
+    Rows must stay as they are while a fit reads them; it ends with a BlockError where a file has changed or a value has
+    become NaN. They should be in no order that has to do with their labels where ``map="adaptive_rbf"`` reads them
+    block by block.
+
+    blocks: each is read as a whole, so it must fit into memory. steps: fitted transformers of scikit-learn that are
+    applied to each block as it is read, see `scaled` and `principal`. columns: names of the inputs as they come, or
+    None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ldsvm import LDSVMClassifier, RowBlocks
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> rows = RowBlocks.arrays([(X[:300], y[:300]), (X[300:], y[300:])])
+    >>> model = LDSVMClassifier(n_basis=40, C=1.0, max_iter=20, tol=0.1, random_state=0).fit(rows)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    blocks: tuple[Block, ...]
+    columns: tuple[str, ...] | None = None
+    steps: tuple[Any, ...] = ()
+
+    @classmethod
+    def arrays(cls, pairs: Iterable[tuple[Any, Any]]) -> RowBlocks:
+        """Take pairs of inputs X (n, D) and labels y (n,), one for each block; of tables the columns keep their names.
+
+        Raises BlockError, one sentence, for what is no such pair, and for tables with other columns.
+        """
+        blocks: list[Block] = []
+        columns: tuple[str, ...] | None = None
+        for i, pair in enumerate(listed(pairs, "pairs")):
+            name = f"block {i}"
+            X, y = pair_of(pair, name)
+            names = _column_names(pair[0])
+            if i and names != columns:
+                raise BlockError(f"{name}: its columns are not those of the blocks before it, in the same order.")
+            columns = names
+            blocks.append(ArrayBlock(name, X, y))
+        return cls(_some(tuple(blocks), "pairs"), columns)
+
+    @classmethod
+    def parquet(
+        cls, where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], label: str,
+        columns: Sequence[str] | None = None, rows: int = ROWS,
+    ) -> RowBlocks:  # fmt: skip
+        """Take a Parquet file, a folder of them, a glob such as "rows/2024-*.parquet", or a list of these.
+
+        label: the column of labels. columns: those of the inputs, all others by default; a single column may hold one
+        list of D numbers, or D bytes, in every row. rows: of a block, about; never less than a row group of the file.
+        Raises BlockError, one sentence, for no file, a file that cannot be read, and columns that differ.
+        """
+        from pyarrow import parquet
+
+        check_count("rows", rows, 1)
+        chosen = None if columns is None else chosen_columns(columns, label)
+        blocks: list[Block] = []
+        found: tuple[str, ...] | None = None
+        places = list(where) if isinstance(where, Iterable) and not isinstance(where, str | bytes) else [where]
+        paths = [path for place in places for path in _files(place)]
+        twice = [path for path, count in Counter(paths).items() if count > 1]
+        if not paths or twice:
+            what = f"{twice[0]}: is named more than once" if twice else "the list of Parquet files is empty"
+            raise BlockError(f"{what}; wanted: every file once.")
+        for path in paths:
+            try:
+                with parquet.ParquetFile(path) as file:
+                    names, sizes = file.schema_arrow.names, _group_sizes(file.metadata)
+            except Exception as error:
+                raise BlockError(f"{path}: is no Parquet file that can be read ({_line(error)}).") from error
+            wanted = chosen or tuple(name for name in names if name != label)
+            absent = [name for name in (*wanted, label) if name not in names]
+            if absent:
+                raise BlockError(f"{path}: has no column {absent[0]!r}; it has {', '.join(names[:20])}.")
+            if found is not None and set(wanted) != set(found):
+                other = sorted(set(wanted) ^ set(found))[0]
+                raise BlockError(f"{path}: column {other!r} is in some of the files only; name the inputs by columns=.")
+            found = found or wanted
+            blocks += [
+                ParquetBlock(path, groups, count, found, label) for groups, count in _together(sizes, rows) if count
+            ]
+        assert found is not None
+        return cls(_some(tuple(blocks), ", ".join(map(str, places[:3]))), None if len(found) == 1 else found)
+
+    @classmethod
+    def mapped(
+        cls, X: str | os.PathLike[str], y: str | os.PathLike[str] | Array, rows: int = ROWS
+    ) -> RowBlocks:  # fmt: skip
+        """Take inputs (N, D) in a .npy file, of which each process maps what it needs.
+
+        y: labels (N,) in another file, or as an array, of which each block carries its own. rows: of a block.
+        """
+        check_count("rows", rows, 1)
+        what = "y" if isinstance(y, np.ndarray) else str(y)
+        try:
+            inputs = np.load(X, mmap_mode="r", allow_pickle=False).shape
+            labels = (y if isinstance(y, np.ndarray) else np.load(y, mmap_mode="r", allow_pickle=False)).shape
+        except (OSError, ValueError, TypeError) as error:
+            raise BlockError(f"{X} and {what}: cannot be read as arrays ({error}).") from error
+        n = inputs[0] if inputs else 0
+        if len(inputs) != 2 or labels != (n,) or not n:
+            raise BlockError(
+                f"{X} is of shape {inputs} and {what} of shape {labels}; wanted (N, D) and (N,), N above 0."
+            )
+        parts = [slice(*ends) for ends in pairwise([*range(0, n, rows), n])]
+        carried = [y[part] if isinstance(y, np.ndarray) else os.path.abspath(y) for part in parts]
+        return cls(tuple(MappedBlock(os.path.abspath(X), *each) for each in zip(carried, parts, strict=True)))
+
+    @classmethod
+    def ray(cls, source: Any, label: str | None = None, columns: Sequence[str] | None = None) -> RowBlocks:
+        """Take a ray.data.Dataset with the column `label`, or references of Ray to pairs (X, y) or to Arrow tables.
+
+        The rows stay where Ray has them; every worker fetches its own. The names of a dataset's inputs are `columns`,
+        all others than the label by default. To be called where Ray is in use, with the executor `OnRay`.
+        """
+        from ldsvm.blocks.actors import reference_blocks
+
+        blocks, names = reference_blocks(source, label, columns)
+        return cls(_some(blocks, "source"), names)
+
+    def then(self, step: Any) -> RowBlocks:
+        """Return the same rows with one more fitted transformer of scikit-learn applied to each block."""
+        return replace(self, steps=(*self.steps, step))
+
+    def scaled(self, executor: Any = None) -> tuple[RowBlocks, Any]:
+        """Return the rows with columns of mean 0 and variance 1, and the fitted sklearn StandardScaler that does it."""
+        from ldsvm.blocks.reductions import scaler
+
+        step = scaler(self, executor)
+        return self.then(step), step
+
+    def principal(self, n_components: int, executor: Any = None) -> tuple[RowBlocks, Any]:
+        """Return the rows in their first principal components, and the fitted sklearn PCA.
+
+        From the D x D cross-products of all rows: exact, two passes, D (D + 1) / 2 sums move.
+        """
+        from ldsvm.blocks.reductions import pca
+
+        step = pca(self, n_components, executor)
+        return self.then(step), step
+
+    def read(self, i: int) -> tuple[Array, Array]:
+        """Return block i, after the steps. Raises BlockError, naming the block."""
+        block = self.blocks[i]
+        X, y = block.read()
+        if not self.steps:
+            return X, y
+        try:
+            for step in self.steps:
+                X = step.transform(X)
+        except Exception as error:
+            raise BlockError(f"{block.name}: {type(step).__name__} refuses it ({_line(error)}).") from error
+        return X.astype(np.float32, copy=False), y
+
+    def divided(self, parts: int) -> list[RowBlocks]:
+        """Divide the blocks into consecutive parts of about as many rows each; fewer where there are fewer blocks."""
+        sizes = np.array([block.rows or 1 for block in self.blocks], dtype=np.float64)
+        parts = min(parts, len(sizes))
+        middles = (np.cumsum(sizes) - sizes / 2) / sizes.sum() * parts
+        places = np.minimum(middles.astype(int), parts - 1)
+        if len(set(places)) < parts:  # one large block among small ones
+            places = np.arange(len(sizes)) * parts // len(sizes)
+        return [
+            replace(self, blocks=tuple(b for b, p in zip(self.blocks, places, strict=True) if p == i))
+            for i in range(parts)
+        ]
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tuple[Any, Any]:
+    """Return inputs and labels of an Arrow table. Raises BlockError naming what cannot be used."""
+    from pyarrow import types
+
+    for column in (*columns, label):
+        if table[column].null_count:
+            raise BlockError(f"{name}: column {column!r} has {table[column].null_count} missing values.")
+    kind = table.schema.field(label).type
+    if types.is_decimal(kind) or types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise BlockError(f"{name}: column {label!r} of labels is of type {kind}; allowed: numbers or texts.")
+    y = table[label].to_numpy()
+    if len(columns) == 1 and (X := _vectors(table[columns[0]], columns[0], len(y), name)) is not None:
+        return X, y
+    kinds = []
+    for column in columns:
+        kind = table.schema.field(column).type
+        if not _numeric(kind):
+            raise BlockError(
+                f"{name}: column {column!r} is of type {kind}; allowed: numbers, or name the inputs by columns=."
+            )
+        kinds.append(kind.to_pandas_dtype())
+    X = np.empty((len(y), len(columns)), np.result_type(*kinds))
+    for d, column in enumerate(columns):
+        X[:, d] = table[column].to_numpy()
+    return X, y
+
+
+def _numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _vectors(column: Any, label: str, n: int, name: str) -> Any:
+    """Return the lists, or bytes, of one column as (n, D); None where it holds neither."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    kind = column.type
+    if (types.is_binary(kind) or types.is_large_binary(kind)) and len(column):
+        lengths = compute.min_max(compute.binary_length(column)).as_py()
+        if lengths["min"] != lengths["max"]:
+            raise BlockError(
+                f"{name}: the rows in column {label!r} have from {lengths['min']} to {lengths['max']} bytes; "
+                "they must be of the same length."
+            )
+        column = column.cast(pa.binary(lengths["min"]))
+        kind = column.type
+    if types.is_fixed_size_binary(kind):
+        parts = [_bytes(chunk, kind.byte_width) for chunk in column.chunks]
+        return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty((0, kind.byte_width), np.uint8)])
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return None
+    if not _numeric(kind.value_type):
+        raise BlockError(f"{name}: column {label!r} is of type {kind}; allowed: lists of numbers.")
+    lengths = compute.min_max(compute.list_value_length(column)).as_py()
+    if lengths["min"] != lengths["max"]:
+        raise BlockError(
+            f"{name}: the lists in column {label!r} have from {lengths['min']} to {lengths['max']} numbers; "
+            "they must be of the same length."
+        )
+    return compute.list_flatten(column).to_numpy().reshape(n, -1)
+
+
+def _bytes(chunk: Any, width: int) -> Any:
+    """Return fixed-size bytes of an Arrow array as (n, width), without a copy."""
+    if not len(chunk):
+        return np.empty((0, width), np.uint8)
+    start = chunk.offset * width
+    return np.frombuffer(chunk.buffers()[1], np.uint8)[start : start + len(chunk) * width].reshape(-1, width)
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Raise BlockError unless the value is a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise BlockError(f"{name}={value!r} must be a whole number of at least {least}.")
+
+
+def chosen_columns(columns: Sequence[str], label: str | None) -> tuple[str, ...]:
+    """Return the names of inputs that somebody asks for. Raises BlockError for what cannot be meant."""
+    found = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not found or len(set(found)) < len(found) or label in found:
+        raise BlockError(f"columns={columns!r} must name one input at least, each once, and not the label {label!r}.")
+    return found
+
+
+def listed(source: Any, what: str) -> list[Any]:
+    """Return what should be a list of blocks. Raises BlockError for what is none."""
+    try:
+        return list(source)
+    except TypeError:
+        raise BlockError(f"{what} must be a list with one entry for each block, got {type(source).__name__}.") from None
+
+
+def pair_of(pair: Any, name: str) -> tuple[Any, Any]:
+    """Return inputs (n, D) and labels (n,) as arrays."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise BlockError(f"{name} is no pair of inputs and labels; wanted: a list of pairs, such as [(X, y)].")
+    if sp.issparse(pair[0]):
+        raise BlockError(f"{name} has sparse inputs; blocks of rows must be dense: use X.toarray().")
+    X = np.asarray(pair[0])
+    if X.dtype == object:
+        with suppress(TypeError, ValueError):  # the reader of the block says what is wrong
+            X = X.astype(np.float64)
+    y = pair[1] if np.ndim(pair[1]) == 1 else np.asarray(pair[1])
+    if X.ndim != 2 or np.shape(y) not in (X.shape[:1], (len(X), 1)):
+        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {np.shape(y)}; wanted (n, D) and (n,).")
+    try:
+        return X, label_array(y if np.ndim(y) == 1 else np.ravel(y))
+    except ValueError as error:
+        raise BlockError(f"{name}: {_line(error)}") from None
+
+
+def _column_names(X: Any) -> tuple[str, ...] | None:
+    names = getattr(X, "columns", None)
+    return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
+
+
+def _files(where: Any) -> list[str]:
+    """Names of the files, whole. What begins with a dot or an underscore is somebody's that is not finished."""
+    if not isinstance(where, str | os.PathLike):
+        raise BlockError(f"{where!r} is no Parquet file; wanted: a file, a folder, a glob, or a list of these.")
+    path = Path(where)
+    if path.is_dir():
+        every = [file for file in path.rglob("*.parquet") if not _hidden(file.relative_to(path).parts)]
+    elif path.is_file():  # its name may look like a glob
+        every = [path]
+    else:
+        every = [Path(file) for file in glob.glob(str(where), recursive=True)]
+    if not every:
+        raise BlockError(f"{where}: no Parquet file is there; wanted: a file, a folder with *.parquet, or a glob.")
+    return sorted(os.path.abspath(file) for file in every)
+
+
+def _hidden(parts: Sequence[str]) -> bool:
+    return any(part[0] in "._" for part in parts)
+
+
+def _group_sizes(metadata: Any) -> list[int]:
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+def _together(sizes: Sequence[int], rows: int) -> list[tuple[tuple[int, ...], int]]:
+    """Join consecutive row groups while they have at most so many rows together."""
+    found: list[tuple[tuple[int, ...], int]] = []
+    for i, size in enumerate(sizes):
+        if found and found[-1][1] + size <= rows:
+            found[-1] = (*found[-1][0], i), found[-1][1] + size
+        else:
+            found.append(((i,), size))
+    return found
+
+
+def _some(blocks: tuple[Block, ...], what: str) -> tuple[Block, ...]:
+    if not any(block.rows is None or block.rows for block in blocks):
+        raise BlockError(f"{what}: there are no rows; wanted: one block with rows at least.")
+    return blocks
+
+
+def _line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

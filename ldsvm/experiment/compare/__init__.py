@@ -1,0 +1,1 @@
+"""The comparison of methods: who runs, the one judge, and what is kept of it."""

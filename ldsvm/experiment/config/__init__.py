@@ -1,0 +1,1 @@
+"""What an experiment file may say: schema, reading, merging, search spaces."""

@@ -1,0 +1,104 @@
+"""What an experiment file may say about a fit over blocks of rows: who does it, and on how large blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, Field, model_validator
+from scipy.sparse import issparse
+
+from ldsvm.blocks import OnRay, Serial, Threads
+from ldsvm.blocks.connection import Connection
+from ldsvm.blocks.inputs import KEPT
+from ldsvm.blocks.source import ROWS, BlockError, RowBlocks
+from ldsvm.methods.memory_limit import MIB, available
+
+WORKERS = 2
+
+Report = Callable[[str], object]
+
+
+class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
+    """Who fits a method over blocks of the prepared rows, which are then read from their files and never all at once.
+
+    kind: serial (one block after the other), threads (several at a time), ray (processes, here or on a cluster whose
+    machines have `paths.cache` under the same name). workers: of the last two, 2 by default. address: host:port of the
+    head of a running Ray cluster, or auto; None starts one here for each fit. threads: of each of Ray's workers, 1
+    by default; the other kinds have n_jobs. memory_mib: what all workers together may keep rows and features in, None
+    for half of what is free or limits.fit_mib allow, which does not bind fits on Ray. rows: of a block.
+    """
+
+    kind: Literal["serial", "threads", "ray"]
+    workers: int | None = Field(default=None, ge=1, le=1024)
+    address: str | None = None
+    threads: int | None = Field(default=None, ge=1)
+    memory_mib: float | None = Field(default=None, ge=0, le=1e9)
+    rows: int = Field(default=ROWS, ge=1)
+
+    @model_validator(mode="after")
+    def _go_together(self) -> ExecutorConfig:
+        if self.kind == "serial" and self.workers is not None:
+            raise ValueError("allowed: workers with kind threads or ray")
+        if self.kind != "ray" and (self.address is not None or self.threads is not None):
+            raise ValueError("allowed: address and threads with kind ray")
+        return self
+
+    @property
+    def serial(self) -> ExecutorConfig:
+        """The same blocks, one after the other in this process."""
+        return ExecutorConfig(kind="serial", memory_mib=self.memory_mib, rows=self.rows)
+
+    @property
+    def starts_ray(self) -> bool:
+        """Whether a Ray is wanted, and none is named."""
+        return self.kind == "ray" and self.address is None
+
+    @contextmanager
+    def joined(self) -> Iterator[ExecutorConfig]:
+        """Start a Ray here where one is wanted and none is named, and give it a name: fits elsewhere join it.
+
+        So it is started once for many fits, and ended in good order when one of them is not. Raises ClusterFailed.
+        """
+        if not self.starts_ray:
+            yield self
+            return
+        threads = self.threads or 1
+        connection = Connection(None, (self.workers or WORKERS) * threads, threads)
+        connection.open()
+        try:
+            yield self.model_copy(update={"address": connection.head})
+        finally:
+            connection.close()
+
+    def facts(self, n: int) -> dict[str, Any]:
+        """Return who works on n rows, by name and without what is not known."""
+        blocks = -(-n // self.rows)
+        workers = 1 if self.kind == "serial" else min(self.workers or WORKERS, blocks)
+        place = {} if self.address is None else {"executor_address": self.address}
+        return {"executor": self.kind, "workers": workers, **place, "blocks": blocks, "rows_per_block": self.rows}
+
+    def make(self, report: Report) -> Serial | Threads | OnRay:
+        """Return the executor. report: gets words on what is done before the first iteration."""
+        memory = None if self.memory_mib is None else int(self.memory_mib * MIB)
+        if self.kind == "ray":
+            return OnRay(self.workers or WORKERS, self.address, self.threads or 1, memory, report)
+        if memory is None and (free := available()) is not None:
+            memory = int(KEPT * free)
+        return Serial(memory, report) if self.kind == "serial" else Threads(self.workers or WORKERS, memory, report)
+
+    def blocks(self, X: Any, y: Any) -> RowBlocks:
+        """Return rows as blocks: of a mapped array (N, D) the file's name and row numbers, with labels y (N,)."""
+        if issparse(X):
+            raise BlockError(
+                "not run: sparse features cannot be divided into blocks of rows; allowed: without executor, or with "
+                "pca among the features."
+            )
+        if isinstance(X, np.memmap):
+            assert X.filename is not None
+            return RowBlocks.mapped(Path(X.filename), y, self.rows)
+        parts = [slice(start, start + self.rows) for start in range(0, len(y), self.rows)]
+        return RowBlocks.arrays([(X[part], y[part]) for part in parts])

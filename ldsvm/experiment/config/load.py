@@ -1,0 +1,227 @@
+"""Read an experiment file: merge it over the shared one, apply `key=value`, and say in one sentence what is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.words import one_of, unknown
+from ldsvm.experiment.compare.results import slug
+from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
+from ldsvm.experiment.config.spaces import Range
+from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
+from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
+from ldsvm.experiment.search.trial import ROWS
+from ldsvm.methods import lookup
+
+MOST_POINTS = 100_000  # of a grid; they are all held in memory
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
+    """Return the checked experiment.
+
+    path: the file, looked for from the working directory and then from `root`, the project's folder.
+    overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
+    `root/conf/base.yaml`. Raises ConfigError with one sentence.
+    """
+    tree = tree_of(path, overrides, root=root)
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
+    _check_names(config, path)
+    _check_claims(config, path)
+    _check_production(config, path)
+    for name, method in config.methods.items():
+        _check_method(method, f"{path}: methods.{name}", config)
+    try:
+        paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
+        files = {key: found(getattr(config.dataset, key), root) for key in ("path", "test_path")}
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
+    return config.model_copy(
+        update={
+            "paths": config.paths.model_copy(update=paths),
+            "dataset": config.dataset.model_copy(update={key: text for key, text in files.items() if text}),
+        }
+    )
+
+
+def cache_folder(overrides: Sequence[str], *, root: Path) -> Path:
+    """Return the folder of prepared data: `paths.cache` of the shared file, or of an override, the only one allowed."""
+    tree = read(root / "conf" / "base.yaml")
+    for text in overrides:
+        if text.partition("=")[0] != "paths.cache":
+            raise ConfigError(f'command line: "{text}" is not used here; allowed: paths.cache=FOLDER.')
+        override(tree, text)
+    try:
+        return (root / Paths.model_validate(tree["paths"]).cache.expanduser()).resolve()
+    except (ValidationError, OSError, ValueError, RuntimeError):
+        raise ConfigError(f"command line: {overrides[-1]} cannot be used; allowed: paths.cache=FOLDER.") from None
+
+
+def variants(config: Config, path: str | Path, overrides: Sequence[str], *, root: Path) -> list[Config]:
+    """Return the experiment once for each value of what it varies, and as it is when it varies nothing."""
+    if config.vary is None:
+        return [config]
+    key = config.vary.key
+    each = [[*overrides, f"{key}={json.dumps(value)}", "vary=null"] for value in config.vary.values]
+    return [load_config(path, given, root=root) for given in each]
+
+
+def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel]) -> str:
+    """Return the first mistake that was found in a tree, in a sentence without its first word. model: of the tree."""
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # often a key that is misspelt
+    place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
+    path = ".".join(str(part) for part in place)
+    if first["type"] == "extra_forbidden":
+        *parents, key = place
+        return unknown(f'key "{path}"', str(key), _keys(model, parents))
+    if first["type"] == "missing":
+        return f'key "{path}" is missing.'
+    rule = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_type" and isinstance(first["input"], bool):
+        rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
+    rule = rule[:1].lower() + rule[1:]
+    return f'key "{path}" has value {short(first["input"])}; {rule.removesuffix(".")}.'
+
+
+def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
+    """Drop the marks that pydantic adds to a path (the member of a union, the word [key])."""
+    found: list[int | str] = []
+    for part in place:
+        try:
+            tree = tree[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        found.append(part)
+    return found
+
+
+def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
+    """Return the keys that are allowed at one place of the tree, by walking the models along the path."""
+    for part in parents:
+        if part in model.model_fields:
+            model = next(iter(_models(model.model_fields[str(part)].annotation)), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models inside a type such as dict[str, Model] | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]
+
+
+def _check_names(config: Config, path: str | Path) -> None:
+    known = sorted(catalogue())
+    if config.dataset.path is None and config.dataset.name not in known:
+        wrong = config.dataset.name
+        raise ConfigError(f"{path}: " + unknown(f'dataset.name "{wrong}"', wrong, known))
+    for key, names in (("problems", [problem.name for problem in config.problems]), ("methods", list(config.methods))):
+        folders = [slug(name) for name in names]
+        for name, folder in zip(names, folders, strict=True):
+            if folders.count(folder) > 1:
+                raise ConfigError(
+                    f'{path}: key "{key}" has the name "{name}" twice; allowed: names that differ in letters or digits.'
+                )
+
+
+def _check_claims(config: Config, path: str | Path) -> None:
+    known = list(config.methods)
+    for i, claim in enumerate(config.claims):
+        for name in [*claim.of, *(claim.than if claim.than != "others" else ())]:
+            if claim.than == "others" and set(claim.of) & set(config.others):
+                raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; name methods of your own there.')
+            if name not in known:
+                raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
+
+
+def _check_production(config: Config, path: str | Path) -> None:
+    if (found := config.production) is None:
+        return
+    ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
+    if found.method not in ours:
+        raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
+    if config.vary is not None or config.split.repeats > 1:
+        raise ConfigError(f"{path}: production keeps one model; leave out vary, and set split.repeats to 1.")
+
+
+def _check_method(method: MethodConfig, where: str, config: Config) -> None:
+    """Refuse parameters the estimator does not have, and values it would refuse hours later in `fit`."""
+    size = math.prod(len(values) for values in method.space.values() if isinstance(values, list))
+    if size > MOST_POINTS:
+        raise ConfigError(f"{where}.search has {size:,} combinations; allowed: {MOST_POINTS:,} at most.")
+    known = list(lookup(method.estimator).make().get_params())
+    for section, keys in (("params", method.params), ("search", method.space)):
+        for key in keys:
+            if key not in known:
+                raise ConfigError(unknown(f"{where}.{section}.{key}", key, known))
+    _check_executor(method, where, config)
+    for key in method.search if method.search != "default" else ():
+        if key in method.params:
+            raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
+    for point in [{}, *_extremes(method), *_check_strategy(method, where, config)]:
+        try:
+            model = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
+            for part in _parts(model):
+                if hasattr(part, "_parameter_constraints"):
+                    part._validate_params()  # scikit-learn's own check, the one that `fit` runs first
+            if method.executor is not None:
+                from ldsvm.blocks.fitting import check  # which loads numba
+
+                check(model)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_executor(method: MethodConfig, where: str, config: Config) -> None:
+    """Refuse what goes with fits over blocks of rows as little as the search does."""
+    if method.executor is None:
+        return
+    if method.on_ray and (config.search.workers > 1 or config.search.ray_address is not None):
+        raise ConfigError(
+            f'{where}.executor.kind has value "ray" while the trials run on Ray themselves; allowed: search.workers 1 '
+            "and no search.ray_address, or the kinds serial and threads."
+        )
+    if method.strategy is not None and method.strategy.resource == ROWS:
+        raise ConfigError(
+            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows are not cut to; allowed: another '
+            "resource, such as max_iter, or no executor."
+        )
+
+
+def _extremes(method: MethodConfig) -> list[dict[str, Any]]:
+    """Return one point for each value to try of each parameter, the ends stand for a range."""
+    values = {name: tried.ends if isinstance(tried, Range) else tried for name, tried in method.space.items()}
+    return [{name: value} for name, those in values.items() for value in those]
+
+
+def _check_strategy(method: MethodConfig, where: str, config: Config) -> list[dict[str, Any]]:
+    """Refuse a resource that is none, or of which a whole fit has no more; return the poorest point to check."""
+    strategy = method.strategy
+    if strategy is None or strategy.resource is None or strategy.min_resources is None:
+        return []
+    name, least, rows = strategy.resource, strategy.min_resources, config.split.train
+    most = {ROWS: rows if isinstance(rows, int) else math.inf}  # what a share comes to, only the data tell
+    most |= {k: n for k, n in method.settings.items() if type(n) is int and n > 1 and k not in method.space}
+    if name not in most:
+        raise ConfigError(f'{where}.strategy.resource has value "{name}"; {one_of(name, most)}')
+    if least >= most[name]:
+        raise ConfigError(
+            f"{where}.strategy.min_resources has value {least}; allowed: below {most[name]}, the {name} of a whole fit."
+        )
+    return [] if name == ROWS else [{name: least}]
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """Return an estimator and all that are inside it: a pipeline does not check the parameters of its steps."""
+    inner = [value for value in estimator.get_params().values() if hasattr(value, "get_params")]
+    return [estimator, *inner]

@@ -1,0 +1,65 @@
+"""What an experiment file may say about its method in production: when it trains anew, and what is good enough."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
+
+from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.production.drift import DriftConfig
+from ldsvm.production.gate import GateConfig
+
+Decimal = Literal[".", ","]
+Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
+
+
+class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
+    """Which rows a model scores, and where the answers go.
+
+    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
+    scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
+    memory at a time. format, decimal, missing_values: of the input, those of dataset where they are left out.
+    escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
+    line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
+    they came.
+    """
+
+    input: str
+    output: str
+    alias: Literal["champion", "previous"] = "champion"
+    keep: tuple[str, ...] = ()
+    rows: int = Field(default=50_000, ge=1, le=10_000_000)
+    format: Literal["parquet", "csv", "semicolon", "tsv", "arrow"] | None = None
+    escape_formulas: bool = True
+    decimal: Decimal | None = None
+    missing_values: tuple[Mark, ...] | None = None
+
+    def spelling(self, decimal: str | None, missing_values: tuple[Mark, ...]) -> Spelling:
+        """Return how the input writes numbers, given how the data set does."""
+        missing = missing_values if self.missing_values is None else self.missing_values
+        return Spelling.of(self.decimal or decimal, missing, "production.score")
+
+
+class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
+    """How a model of ours is kept fresh.
+
+    model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
+    trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
+    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
+    more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
+    case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
+    line, since in a file it would turn all alarms off. score: what the flow score does.
+    """
+
+    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
+    method: str = "ours"
+    holdout: float = Field(default=0.3, gt=0, lt=1)
+    least: int = Field(default=100, ge=20)
+    factor: float = Field(default=3.0, gt=1)
+    trials: int = Field(default=9, ge=1)
+    lost_share: float = Field(default=0.5, ge=0, le=1)
+    acknowledge: bool = False
+    drift: DriftConfig = DriftConfig()
+    gate: GateConfig = GateConfig()
+    score: ScoreConfig | None = None

@@ -1,0 +1,353 @@
+"""What an experiment file may say. Frozen models; `ldsvm.experiment.config.load` reads files into them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator, model_validator
+
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.steps import Step, parse
+from ldsvm.experiment.config.executors import ExecutorConfig
+from ldsvm.experiment.config.production import Decimal, Mark, ProductionConfig
+from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
+from ldsvm.methods import lookup, shared
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
+Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
+
+
+class Frozen(BaseModel):
+    """Base of every section: no later change, no unknown key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Paths(Frozen):
+    """Where results go. Relative paths start at the project root."""
+
+    runs: Path
+    cache: Path
+
+
+class DatasetConfig(Frozen):
+    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
+
+    path, test_path: file, folder or glob, the second for an official test set; format by the names' endings unless
+    given. label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`. decimal,
+    missing_values: how it writes numbers, and gaps among them.
+    missing: what happens to rows with missing values. classes: the labels to keep, all by default. options: of
+    generated data.
+    """
+
+    name: Name
+    path: str | None = None
+    test_path: str | None = None
+    format: str | None = None
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    text: str | None = None
+    group: str | None = None
+    time: str | None = None
+    decimal: Decimal | None = None
+    missing_values: tuple[Mark, ...] = ()
+    missing: Literal["refuse", "drop", "impute"] = "refuse"
+    classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
+    options: dict[str, Scalar] = {}
+
+    @property
+    def files(self) -> FileSpec | None:
+        """What to read of the user's own files; None for a name of the catalogue."""
+        if self.path is None:
+            return None
+        return FileSpec(
+            path=self.path, test_path=self.test_path, format=self.format, label=self.label, columns=self.columns,
+            drop=self.drop, text=self.text, group=self.group, time=self.time,
+            decimal=self.decimal, missing_values=self.missing_values,
+        )  # fmt: skip
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _labels(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(v, bool) or not isinstance(v, int | str) for v in value):
+            raise ValueError("allowed: whole numbers and words; words that YAML takes for true or false need quotes")
+        return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DatasetConfig:
+        if self.path is None:
+            given = [f.name for f in fields(FileSpec) if f.name in self.model_fields_set]
+            if given:
+                raise ValueError(f"allowed: {', '.join(given)} together with path, the user's own files")
+        elif self.options:
+            raise ValueError("allowed: options for generated data of the catalogue, not together with path")
+        return self
+
+
+class ProblemConfig(Frozen):
+    """One classification problem on the data: the labels as they are, or the parity of digits."""
+
+    name: Name
+    labels: Literal["original", "parity"]
+
+
+class SplitConfig(Frozen):
+    """Which samples train, which choose, which judge.
+
+    kind: stratified (classes in proportion), random, balanced (equally many of every class), grouped (whole groups,
+    by dataset.group), time (oldest train, newest test, by dataset.time). test: a size, or "official" for the source's
+    own test set. repeats: so many splits, with the seeds seed, seed + 1, …; results are means over them.
+    """
+
+    kind: Literal["stratified", "random", "balanced", "grouped", "time"]
+    train: Size
+    validation: Size
+    test: Size | Literal["official"]
+    repeats: int = Field(default=1, ge=1, le=1000)
+
+    @field_validator("test", mode="before")
+    @classmethod
+    def _size_or_word(cls, value: Any) -> Any:
+        if isinstance(value, str) and value != "official":
+            raise ValueError('allowed: a count, a fraction, or "official"')
+        return value
+
+    @model_validator(mode="after")
+    def _repeats_differ(self) -> SplitConfig:
+        if self.kind == "time" and self.repeats > 1:
+            raise ValueError('allowed: repeats 1 with kind "time", which leaves nothing to chance')
+        return self
+
+
+class JudgeConfig(Frozen):
+    """How the one judge measures: the median over `repeats` timed predictions of the test set."""
+
+    repeats: int = Field(ge=1, le=1000)
+
+
+class PublishedConfig(Frozen):
+    """A figure of somebody else, to stand beside ours: test error in per cent; basis functions and iterations if told.
+
+    method: the name of a method of the same file, to be compared with, or of one that cannot be run here.
+    """
+
+    method: str
+    error: float = Field(ge=0, le=100)
+    std: float | None = None
+    n_basis: int | None = None
+    iterations: int | None = Field(default=None, ge=1)
+    source: str
+
+
+VARIED = ("dataset", "features", "limits", "methods", "n_jobs", "seed", "split")  # sections whose settings can vary
+
+
+class VaryConfig(Frozen):
+    """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
+
+    key: dotted, as on the command line, such as split.train. label: what the axis says. log: whether it is logarithmic.
+    show: the value whose latent spaces are drawn, None for none.
+    """
+
+    key: Annotated[str, Field(pattern=r"^[^=]+$")]
+    values: Annotated[list[Scalar], Field(min_length=2)]
+    label: str
+    log: bool = False
+    show: Scalar | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> VaryConfig:
+        if self.key.split(".")[0] not in VARIED or self.key == "split.repeats":
+            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
+        if len(set(map(repr, self.values))) < len(self.values):
+            raise ValueError("allowed: values that differ")
+        if self.show is not None and (type(self.show), self.show) not in [(type(v), v) for v in self.values]:
+            raise ValueError(f"allowed: in show, one of the values {', '.join(map(str, self.values))}")
+        return self
+
+
+class ClaimConfig(Frozen):
+    """Something that is expected, by a paper or by us; the report says whether it holds.
+
+    text: in words. of: methods whose test error is meant, in per cent; each of them must be below each of `than`, and
+    not above `at_most`. than: names, or "others" for all methods that are not ours. share: of the values that the
+    experiment varies, at how large a part it must hold.
+    """
+
+    text: Annotated[str, Field(min_length=1)]
+    of: Annotated[list[str], Field(min_length=1)]
+    than: list[str] | Literal["others"] = []
+    at_most: float | None = Field(default=None, ge=0, le=100)
+    share: float = Field(default=1.0, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ClaimConfig:
+        if not self.than and self.at_most is None:
+            raise ValueError("give than, at_most, or both")
+        if set(self.of) & set(self.than):
+            raise ValueError("no method may be both in of and in than")
+        return self
+
+
+class SearchConfig(Frozen):
+    """How the trials of a search run; what they find does not depend on it.
+
+    workers: so many at a time; one runs in a process of its own, more on Ray. n_jobs: threads of each, None for as many
+    as the experiment's. ray_address: host:port of a running Ray cluster, None starts one here when it is needed.
+    without_ray: "serial" goes on one trial after the other when Ray cannot be had, with a warning; "fail" stops.
+    resume: whether trials that an earlier, perhaps killed, search has finished are taken from its journal.
+    """
+
+    workers: int = Field(default=1, ge=1, le=1024)
+    n_jobs: int | None = Field(default=None, ge=1)
+    ray_address: str | None = None
+    without_ray: Literal["serial", "fail"] = "serial"
+    resume: bool = True
+
+
+class LimitsConfig(Frozen):
+    """What one fit, and one task, may take.
+
+    fit_s: seconds of a fit; points of a search that are fitted together have as many times that. fit_mib: memory it
+    may allocate, in MiB; None for what the machine has free, shared between the trials that run there at a time.
+    task_s: seconds of all that one method does on one problem.
+    """
+
+    fit_s: float = Field(gt=0, le=1e7)
+    fit_mib: float | None = Field(gt=0, le=1e9, allow_inf_nan=False)
+    task_s: float = Field(gt=0, le=1e8)
+
+
+class MethodConfig(Frozen):
+    """One method: the estimator's registry name, its fixed parameters, and the values to try.
+
+    labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
+    answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
+    search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
+    strategy: None fits every point of the grid. executor: who fits it over blocks of rows, None for all rows in memory.
+    """
+
+    estimator: str
+    params: dict[str, Scalar] = {}
+    search: dict[str, Values] | Literal["default"] = {}
+    strategy: StrategyConfig | None = None
+    labels: Literal["original"] | None = None
+    executor: ExecutorConfig | None = None
+
+    @field_validator("estimator")
+    @classmethod
+    def _registered(cls, value: str) -> str:
+        try:
+            lookup(value)
+        except KeyError as error:
+            raise ValueError(error.args[0]) from None
+        return value
+
+    @model_validator(mode="after")
+    def _fits_by_blocks(self) -> MethodConfig:
+        if self.executor is not None and self.estimator != "ldsvm":
+            raise ValueError("allowed: an executor only for the estimator ldsvm")
+        return self
+
+    @model_validator(mode="after")
+    def _ranges_are_drawn_from(self) -> MethodConfig:
+        ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
+        if ranges and (self.strategy is None or self.strategy.n_candidates is None):
+            raise ValueError(f"allowed: a range, as {ranges[0]} has, only together with strategy.n_candidates")
+        return self
+
+    @property
+    def space(self) -> dict[str, list[Scalar] | Range]:
+        """The values to try, by parameter."""
+        if self.search != "default":
+            return dict(self.search)
+        return {k: list(v) for k, v in lookup(self.estimator).space.items() if k not in self.params}
+
+    @property
+    def on_ray(self) -> bool:
+        """Whether the rows are in other processes, so that this one's memory says nothing of a fit."""
+        return self.executor is not None and self.executor.kind == "ray"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every parameter of the estimator by name, as it is without a search."""
+        return {**lookup(self.estimator).make().get_params(), **self.params}
+
+    def make(self, point: dict[str, Any], *, seed: int, n_jobs: int) -> Any:
+        """Return the unfitted estimator at one point; it gets `random_state` and `n_jobs` where it has them."""
+        estimator = shared(lookup(self.estimator).make(), seed=seed, n_jobs=n_jobs)
+        return estimator.set_params(**{**self.params, **point})
+
+
+class Config(Frozen):
+    """A whole experiment file, merged over `conf/base.yaml`.
+
+    refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
+    title: str
+    seed: int = Field(ge=0, lt=2**32)
+    n_jobs: int = Field(ge=1)
+    paths: Paths
+    dataset: DatasetConfig
+    problems: list[ProblemConfig] = Field(min_length=1)
+    split: SplitConfig
+    judge: JudgeConfig
+    limits: LimitsConfig
+    search: SearchConfig = SearchConfig()
+    refresh: bool = False
+    methods: dict[Name, MethodConfig] = Field(min_length=1)
+    features: tuple[Step, ...] = ()
+    published: tuple[PublishedConfig, ...] = ()
+    vary: VaryConfig | None = None
+    claims: tuple[ClaimConfig, ...] = ()
+    production: ProductionConfig | None = None
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _steps(cls, value: Any) -> tuple[Step, ...]:
+        return parse(value)
+
+    @model_validator(mode="after")
+    def _one_kind_of_page(self) -> Config:
+        if self.vary is not None and self.published:
+            raise ValueError("allowed: published figures without vary, whose page has no place for them")
+        return self
+
+    @model_validator(mode="after")
+    def _seeds_exist(self) -> Config:
+        if self.seed + self.split.repeats > 2**32:
+            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
+        return self
+
+    @property
+    def trial_jobs(self) -> int:
+        """Threads of each trial."""
+        return self.search.n_jobs or self.n_jobs
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the methods that are not ours."""
+        return [name for name, method in self.methods.items() if not lookup(method.estimator).iterative]
+
+    @property
+    def journal(self) -> Path | None:
+        """File of the finished trials of all searches of experiments of this name; None when none are to be kept."""
+        return self.paths.runs / "journal" / f"{self.name}.jsonl" if self.search.resume else None
+
+    @property
+    def checkpoints(self) -> Path | None:
+        """Folder where fits over blocks of rows keep how far they are; None when nothing is to be gone on with."""
+        return self.results if self.search.resume and not self.refresh else None
+
+    @property
+    def results(self) -> Path:
+        """Folder of this experiment's results; another configuration has another folder, so they never mix."""
+        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh", "production"})
+        digest = hashlib.sha256(decides.encode()).hexdigest()[:8]
+        return self.paths.runs / "results" / f"{self.name}-{digest}"

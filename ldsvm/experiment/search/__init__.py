@@ -1,0 +1,1 @@
+"""The search of a method: strategies, trials, journal, and workers on Ray."""

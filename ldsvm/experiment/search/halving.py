@@ -1,0 +1,80 @@
+"""Successive halving: every point with little first, the best with more, and the best of those with everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ldsvm.experiment.config.spaces import Point, StrategyConfig
+from ldsvm.experiment.search.trial import Trial
+
+Ask = tuple[int, Point, int | None]  # place of a point, the point, and how much of the resource; None: everything
+
+
+def rungs(n: int, factor: int, least: int, most: float = math.inf) -> list[tuple[int, int | None]]:
+    """Return for each rung how many of n points it fits, and with how much of the resource; None: with everything.
+
+    Each rung keeps one point in ``factor`` (rounded up) and gives it ``factor`` times as much. The last one, of fewer
+    than ``factor`` points, or where that would be ``most`` or more, has everything.
+
+    Examples
+    --------
+    >>> rungs(27, factor=3, least=5, most=200)
+    [(27, 5), (9, 15), (3, 45), (1, None)]
+    >>> rungs(27, factor=3, least=5, most=15)
+    [(27, 5), (9, None)]
+    """
+    found: list[tuple[int, int | None]] = []
+    while n >= factor and least < most:
+        found.append((n, least))
+        n, least = math.ceil(n / factor), least * factor
+    return [*found, (n, None)]
+
+
+class Halving:
+    """Which points to fit next, asked and told in turn until nothing is left to ask.
+
+    points: in order of preference among equals; their places are what trials call their order. strategy: without a
+    factor, all points at once with everything. most: of the resource, what a whole fit has; infinite if unknown. What
+    is asked depends on nothing but the points and what was told, which must be the trials of all that was asked.
+
+    Examples
+    --------
+    >>> strategy = StrategyConfig(factor=2, resource="max_iter", min_resources=10)
+    >>> halving = Halving([{"C": 1}, {"C": 2}, {"C": 3}, {"C": 4}], strategy, most=100)
+    >>> while asked := halving.ask():
+    ...     print([(point["C"], resource) for _, point, resource in asked])
+    ...     halving.tell([Trial(point, order, valid_error=1 / point["C"]) for order, point, _ in asked])
+    [(1, 10), (2, 10), (3, 10), (4, 10)]
+    [(3, 20), (4, 20)]
+    [(4, None)]
+    """
+
+    def __init__(self, points: Sequence[Point], strategy: StrategyConfig | None = None, most: float = math.inf) -> None:
+        self._left = list(enumerate(points))
+        self._rungs: list[tuple[int, int | None]] = [(len(points), None)]
+        if strategy is not None and strategy.factor is not None and strategy.min_resources is not None:
+            self._rungs = rungs(len(points), strategy.factor, strategy.min_resources, most)
+        self.total = sum(size for size, _ in self._rungs)
+
+    def ask(self) -> list[Ask]:
+        """Return what to fit now, nothing when the search is over."""
+        return [(order, point, self._rungs[0][1]) for order, point in self._left] if self._rungs else []
+
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """Take the trials of what was asked, in any order; those that failed are out of the search."""
+        del self._rungs[0]
+        good = sorted((trial for trial in trials if trial.valid_error is not None), key=rank)
+        kept = {trial.order for trial in good[: self._rungs[0][0]]} if self._rungs else set()
+        self._left = [(order, point) for order, point in self._left if order in kept]
+
+
+def rank(trial: Trial) -> tuple[float, int, float, int]:
+    """Return what to sort by, best first: validation error; ties: fewer basis functions, smaller C, earlier point."""
+    error = math.inf if trial.valid_error is None else trial.valid_error
+    return error, trial.n_basis or 0, _penalty(trial.params), trial.order
+
+
+def _penalty(point: Point) -> float:
+    """Return C, of the classifier itself or of a step of it."""
+    return next((value for key, value in point.items() if key.split("__")[-1] == "C"), 0.0)

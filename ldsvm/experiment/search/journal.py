@@ -1,0 +1,172 @@
+"""The finished trials of searches on disk, so that a search that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.words import told
+from ldsvm.experiment.compare.identity import check_code, code
+from ldsvm.experiment.compare.results import plain
+from ldsvm.experiment.search.trial import Job, Trial
+
+LAYOUT = 1  # raise it when what a trial holds, or how it is computed, changes
+CUT = b" cut"  # ends a line that a kill cut; no whole line ends so
+TIME_LIMIT = "stopped: time limit"
+# Errors that come back whenever the same fit is tried. Others may have been of the day: a full disk, a package that
+# was not installed, memory that something else had taken.
+LASTING = (
+    "FloatingPointError", "InvalidParameterError", "LinAlgError", "OverflowError", "TypeError", "ValueError",
+    "ZeroDivisionError",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of the file. fit_s: the limit of time under which the trial ran, which is no part of its key."""
+
+    key: str
+    fit_s: float | None
+    trial: Trial
+
+
+class Journal:
+    """Trials by their key, kept in memory and, with a path, in a file that is only ever appended to.
+
+    path: the file, made when the first trial is added; None keeps nothing beyond this object. fit_s: seconds that one
+    fit may take now, None without a limit. believe: False leaves out what the file holds, and still adds to it. Several
+    processes may append to one file of a local disk at once; each sees what was there when it opened the file, and what
+    it added itself. (A network file system must offer O_APPEND that is safe between machines, which NFS does not: there
+    let one machine alone hold the journal.)
+
+    A line is believed when its trial succeeded, or failed by an error that the same fit would raise again; one that
+    was stopped by the clock is believed only while fit_s is what it was then. Every other failure, such as too little
+    memory or a process that ended, may have been of the day and is tried again.
+
+    A last line that a kill cut is left out silently, other damaged lines with a UserWarning; their trials are done
+    again. Raises DataError when the file cannot be read or written.
+
+    Examples
+    --------
+    >>> journal = Journal(None)
+    >>> journal.add("a", Trial({"C": 1.0}, 0, valid_error=0.1 + 0.2))
+    >>> journal.find("a").valid_error, journal.find("b")
+    (0.30000000000000004, None)
+    """
+
+    def __init__(self, path: Path | None, fit_s: float | None = None, *, believe: bool = True) -> None:
+        self._path, self._fit_s = path, fit_s
+        self._lines: dict[str, _Line] = {}
+        if believe:
+            self._read()
+
+    def find(self, key: str) -> Trial | None:
+        """Return the trial of that key if there is one to be believed."""
+        line = self._lines.get(key)
+        return line.trial if line is not None and self._believed(line) else None
+
+    def add(self, key: str, trial: Trial) -> None:
+        """Keep a finished trial; once this returns it is on the disk."""
+        self.extend({key: trial})
+
+    def extend(self, trials: Mapping[str, Trial]) -> None:
+        """Keep several finished trials, which wait for the disk only once."""
+        lines = [_Line(key, self._fit_s, trial) for key, trial in trials.items()]
+        texts = [json.dumps(asdict(line), default=plain).encode() for line in lines]
+        check_code()
+        self._append(b"\n".join(texts))
+        for text in texts:
+            self._take(text)
+
+    def _believed(self, line: _Line) -> bool:
+        failure = line.trial.failure
+        if failure is None:
+            return True
+        if failure.startswith(TIME_LIMIT):
+            return line.fit_s == self._fit_s
+        return failure.partition(":")[0] in LASTING
+
+    def _take(self, line: bytes) -> bool:
+        """Keep what a line says, unless that is a failure beside a success; False when it is damaged."""
+        try:
+            found = _format().validate_json(line, strict=True)
+        except ValueError:
+            return False
+        if found.trial.failure is None or found.key not in self._lines or self._lines[found.key].trial.failure:
+            self._lines[found.key] = found
+        return True
+
+    def _read(self) -> None:
+        if self._path is None:
+            return
+        try:
+            *lines, _ = self._path.read_bytes().split(b"\n")  # what follows the last end of line is cut, or empty
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise DataError(f"{self._path}: the journal of trials cannot be read ({error}).") from error
+        bad = [i for i, line in enumerate(lines) if line and not line.endswith(CUT) and not self._take(line)]
+        if bad:
+            what = f"{told('row', bad)} cannot be read, what they held is done again"
+            warnings.warn(f"{self._path}: {what}.", UserWarning, stacklevel=3)
+
+    def _append(self, line: bytes) -> None:
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                # One write: with O_APPEND the system puts it behind whatever others wrote meanwhile.
+                whole = _mend(file) + line + b"\n"
+                if os.write(file, whole) < len(whole):
+                    raise OSError("no space left")
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise DataError(f"{self._path}: the journal of trials cannot be written ({error}).") from error
+
+
+def key(job: Job, order: int, place: str = "") -> str:
+    """Return the digest of everything that decides the trial of one point of a job, the point at `order` of the grid.
+
+    place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
+    point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code and
+    the versions of the packages that decide are, see `identity.code`.
+
+    Examples
+    --------
+    >>> from ldsvm.experiment.config.schema import MethodConfig
+    >>> searched = Job(MethodConfig(estimator="linear_svm"), ({"C": 1.0},), (3,), 0, 1)
+    >>> fixed = Job(MethodConfig(estimator="linear_svm", params={"C": 1.0}), ({},), (0,), 0, 2)
+    >>> key(searched, 3) == key(fixed, 0), key(searched, 3) == key(searched, 3, "other data")
+    (True, False)
+    """
+    method, point = job.method, dict(zip(job.orders, job.points, strict=True))[order]
+    facts = [LAYOUT, code(), method.estimator, {**method.params, **point, **job.limits}, job.seed, place]
+    if method.executor is not None:  # sums over blocks end in other digits; where the workers are does not matter
+        facts.append(method.executor.model_dump(exclude={"address"}))
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
+
+
+@cache
+def _format() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_Line)
+
+
+def _mend(file: int) -> bytes:
+    """Return what must come before a new line: nothing, or the end of one that a kill cut."""
+    size = os.fstat(file).st_size
+    # Another process may be writing that line just now; then this follows its end, as a line that says nothing.
+    return CUT + b"\n" if size and os.pread(file, 1, size - 1) != b"\n" else b""

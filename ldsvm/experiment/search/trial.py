@@ -1,0 +1,270 @@
+"""One piece of a search: fit, measure on the validation set, return plain values. Knows no framework, never raises."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ldsvm.datasets import relabel
+from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.methods import lookup, memory, memory_limit
+
+Arrays = NDArray[Any]
+OnStep = Callable[[dict[str, Any]], None]
+ROWS = "n_samples"  # the resource that is no parameter of an estimator
+RESUMED = "It went on from where an earlier run was killed, and its seconds are those since then."
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops.
+
+    n_test: how many rows the judge will predict, for the estimate of memory; the rows themselves are not here.
+    reading: how the labels, and answers, are read where errors are counted, see `ldsvm.datasets.relabel`.
+    """
+
+    X: Arrays
+    y: Arrays
+    X_valid: Arrays
+    y_valid: Arrays
+    n_test: int = 0
+    reading: str = "original"
+
+    def valid_error(self, model: Any) -> float:
+        """Return the share of the validation set that a fitted model gets wrong."""
+        answers, labels = (relabel(y, self.reading) for y in (model.predict(self.X_valid), self.y_valid))
+        return float(np.mean(answers != labels))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Training rows N, the most rows to be predicted at once, inputs D."""
+        return len(self.y), max(len(self.y_valid), self.n_test), int(self.X.shape[1])
+
+    @property
+    def eval_set(self) -> tuple[Arrays, Arrays]:
+        """The validation set as `fit` takes it."""
+        return self.X_valid, self.y_valid
+
+    def subset(self, n: int, seed: int) -> Data:
+        """Return the data with n of the training rows; all of them when there are no more. See `nested_rows`."""
+        if n >= len(self.y):
+            return self
+        rows = nested_rows(self.y, n, seed)
+        return replace(self, X=self.X[rows], y=self.y[rows])
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one worker computes: one point of the grid, or several that differ only in C and share their work.
+
+    points: parameter values by name; orders: their places in the grid. resource: how much each fit gets of what the
+    method's strategy names; None: everything. checkpoint: a file from which a fit over blocks of rows goes on and which
+    it removes when it ends well, None for none.
+    """
+
+    method: MethodConfig
+    points: tuple[dict[str, Any], ...]
+    orders: tuple[int, ...]
+    seed: int
+    n_jobs: int
+    resource: int | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def alone(self) -> Job:
+        """The same on one thread of this process."""
+        executor = self.method.executor
+        method = self.method.model_copy(update={"executor": executor and executor.serial})
+        return replace(self, method=method, n_jobs=1)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The resource by its name, such as {"n_samples": 500}; empty when each fit gets everything."""
+        strategy = self.method.strategy
+        if self.resource is None or strategy is None or strategy.resource is None:
+            return {}
+        return {strategy.resource: self.resource}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid after its fit: a row of the search table, also when it failed.
+
+    valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds of the fit, seconds: of the
+    whole trial; an equal share of the job's for points that were fitted together. history: one dict per training
+    iteration, empty for one-shot methods. failure: one sentence or None. notes: warnings of the fit. resource: how much
+    it got of what the method's strategy names; None: everything, as whatever is chosen must have had. peak_mib: memory
+    that the fit, or all that were fitted together, took at its peak, in MiB; None where nothing tells.
+    """
+
+    params: dict[str, Any]
+    order: int
+    valid_error: float | None = None
+    n_basis: int | None = None
+    train_s: float = 0.0
+    seconds: float = 0.0
+    stop_reason: str | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    failure: str | None = None
+    notes: list[str] = field(default_factory=list)
+    resource: int | None = None
+    peak_mib: float | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted estimator with the seconds its training took and the warnings it gave.
+
+    peak_mib: memory that the training took at its peak, see `memory_limit.watch`.
+    """
+
+    model: Any
+    seconds: float
+    notes: list[str]
+    peak_mib: float | None
+
+
+def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
+    """Fit every point of a job and return one trial for each; a failure becomes a row with its reason.
+
+    on_step: called with the facts of each training iteration where the method has iterations, to show progress.
+    """
+    start = time.perf_counter()
+    try:
+        fits = _fits(*_limited(job, data), on_step)
+        trials = [_trial(job, i, fit, data) for i, fit in enumerate(fits)]
+        share = (time.perf_counter() - start) / len(trials)
+        return [replace(trial, seconds=share) for trial in trials]
+    except Exception as error:
+        reason, share = memory_limit.reached(error) or sentence(error), (time.perf_counter() - start) / len(job.points)
+        points = zip(job.points, job.orders, strict=True)
+        return [Trial(dict(p), order, seconds=share, failure=reason) for p, order in points]
+
+
+def _fits(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
+    if len(job.points) > 1:
+        return _fit_path(job, data, on_step)
+    return [fit_point(job, job.points[0], data, on_step)]
+
+
+def _limited(job: Job, data: Data) -> tuple[Job, Data]:
+    """Return the job with its resource as a parameter of each point, or the data with so many training rows."""
+    limits = job.limits
+    if ROWS in limits:
+        return job, data.subset(limits[ROWS], job.seed)
+    return replace(job, points=tuple({**point, **limits} for point in job.points)), data
+
+
+def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | None = None) -> Fit:
+    """Fit one point on the training set; the validation set is passed only to methods that stop by it."""
+    _check_memory(job, point, data)
+    estimator = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs)
+    rows, extra = _arguments(job, data, on_step)
+    begun = job.checkpoint is not None and job.checkpoint.exists()
+    peak, start = memory_limit.watch(), time.perf_counter()
+    # Not every library knows n_jobs, and threads that wait for a processor cost more than they bring.
+    with threadpool_limits(job.n_jobs), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(*rows, **extra)
+    if job.checkpoint is not None:
+        job.checkpoint.unlink(missing_ok=True)  # a fit that could go on for longer keeps it, but this trial is done
+    seconds, remarks = time.perf_counter() - start, [*([RESUMED] if begun else []), *notes(caught)]
+    return Fit(estimator, seconds, remarks, None if job.method.on_ray else peak())
+
+
+def _arguments(job: Job, data: Data, on_step: OnStep | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what `fit` is called with: arrays, or blocks of rows and who works on them."""
+    if not lookup(job.method.estimator).iterative:
+        return (data.X, data.y), {}
+    executor = job.method.executor
+    if executor is None:
+        return (data.X, data.y), {"eval_set": data.eval_set, "callback": on_step}
+    tell = on_step or (lambda news: None)
+    if job.checkpoint is not None:
+        job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    return (executor.blocks(data.X, data.y),), {
+        "eval_set": executor.blocks(*data.eval_set),
+        "callback": on_step,
+        "executor": executor.make(lambda text: tell({"doing": text})),
+        "checkpoint": job.checkpoint,
+    }
+
+
+def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
+    from ldsvm import fit_path
+
+    _check_memory(job, job.points[0], data)  # C, in which they differ, has no say in it
+    estimator = job.method.make(job.points[0], seed=job.seed, n_jobs=job.n_jobs)
+    values = [point["C"] for point in job.points]
+    peak, start = memory_limit.watch(), time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = None if on_step is None else lambda C, info: on_step({"C": C, **info})
+        models = fit_path(estimator, data.X, data.y, values, eval_set=data.eval_set, callback=report)
+    seconds, peak_mib = (time.perf_counter() - start) / len(models), peak()
+    return [Fit(model, seconds, notes(caught), peak_mib) for model in models]
+
+
+def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
+    params, free = {**job.method.params, **point}, memory_limit.available()
+    n, m, d = data.shape
+    if job.method.executor is not None:  # of more rows it keeps only what there is room for
+        n, m = (min(rows, job.method.executor.rows) for rows in (n, m))
+    memory.check(job.method.estimator, params, n, m, d, available=free)
+
+
+def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:
+    """Return n row numbers of y (N,), ascending: random, stratified, and part of what a larger n gives.
+
+    Every class has at least two rows, or its only one; beyond that its share is as in y, to within about two rows.
+    Raises ValueError when n is smaller than that.
+    """
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if n < 2 * len(counts):
+        raise ValueError(f"n_samples={n} leaves no two rows for each of {len(counts)} classes")
+    keys = np.random.PCG64(seed).random_raw(len(y))  # NumPy promises these bits for ever
+    order = np.lexsort((keys, codes))
+    ranks = np.empty(len(y), dtype=np.intp)  # each row's shuffled place in its class
+    ranks[order] = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
+    shares = np.where(ranks < 2, 0.0, (ranks + 0.5) / counts[codes])
+    return np.sort(np.lexsort((keys, shares))[:n])
+
+
+def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
+    return Trial(
+        params=dict(job.points[i]),
+        order=job.orders[i],
+        valid_error=data.valid_error(fit.model),
+        n_basis=lookup(job.method.estimator).count(fit.model),
+        train_s=fit.seconds,
+        stop_reason=reason(fit.model),
+        history=[dict(row) for row in getattr(fit.model, "history_", [])],
+        notes=fit.notes,
+        peak_mib=fit.peak_mib,
+    )
+
+
+def reason(model: Any) -> str | None:
+    """Return why an iterative training stopped, None for one-shot methods."""
+    found = getattr(model, "stop_reason_", None)
+    return None if found is None else str(getattr(found, "value", found))
+
+
+def sentence(error: BaseException) -> str:
+    """Return an exception as one line: its kind, unless it is one of ours and speaks for itself, and what it says."""
+    lines = str(error).strip().splitlines() or ["no message"]
+    own = type(error).__module__.startswith("ldsvm.")
+    return lines[0] if own else f"{type(error).__name__}: {lines[0]}"
+
+
+def notes(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Return each different warning once, as one line."""
+    return list(dict.fromkeys(f"{w.category.__name__}: {str(w.message).strip().splitlines()[0]}" for w in caught))

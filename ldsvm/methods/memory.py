@@ -1,0 +1,201 @@
+"""Whether a method fits into the memory that is left, told before anything is allocated.
+
+The estimates below are bytes at the peak beside the data themselves, from (params, n, m, d): parameters that differ
+from the defaults, training rows, rows predicted at once, inputs. They were measured at 2,000 to 3,000 rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ldsvm.methods.svm import CACHE_MB
+
+Params = Mapping[str, Any]
+Needs = Callable[[Params, int, int, int], int]
+
+GIB = 2**30
+MIB = 2**20
+MOST_FEATURES = 4096  # that our classifier tries when it is to choose
+N_FEATURES = 300  # M without a choice, here as in our own classifier
+PAIRS = "the kernel matrix"
+WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  # of n rows; else its arrays
+# Directory, limit, usage, and the part of the usage that the system gives back when asked: pages of files.
+CGROUP_2 = ("", "memory.max", "memory.current", "inactive_file")
+CGROUP_1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+class NotRun(ValueError):
+    """A method that is not even tried, for want of memory; the message is one sentence."""
+
+
+def check(name: str, params: Mapping[str, Any], n: int, m: int, d: int, available: int | None = None) -> None:
+    """Refuse a method of the registry that needs more memory than there is.
+
+    Parameters
+    ----------
+    params : those that differ from the defaults, by name.
+    n, m, d : training rows, rows predicted at once, inputs.
+    available : bytes, by default what the machine has; where that is unknown nothing is refused.
+
+    Raises
+    ------
+    NotRun : in one sentence, with what it needs and what there is.
+
+    Examples
+    --------
+    >>> try:
+    ...     check("klda_nn", {}, n=60_000, m=10_000, d=784, available=24 * GIB)
+    ... except NotRun as error:
+    ...     print(str(error).partition(";")[0])
+    not run: needs 27.9 GiB for the kernel matrix of 60,000 rows, 24.0 GiB are available
+    """
+    from ldsvm.methods.registry import lookup  # which lists the estimates below
+
+    left = _left() if available is None else available
+    if left is not None:
+        refuse(name, lookup(name).needs(params, n, m, d), left, n)
+
+
+def refuse(name: str, needed: int, available: int, n: int) -> None:
+    """Raise NotRun when a method of n training rows needs more bytes than are available."""
+    if needed <= available:
+        return
+    instead = " or nystroem_svm" if name in WHAT else ""
+    raise NotRun(
+        f"not run: needs {_size(needed)} for {WHAT.get(name, 'its arrays')} of {n:,} rows, "
+        f"{_size(available)} are available; use fewer rows{instead}"
+    )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / GIB:.1f} GiB" if n_bytes >= GIB else f"{n_bytes / MIB:.1f} MiB"
+
+
+def nothing(params: Params, n: int, m: int, d: int) -> int:
+    """Return 0: no matrix worth mentioning, such as a few copies of data that may be sparse."""
+    return 0
+
+
+def copies(number: int) -> Needs:
+    """Return the estimate for so many float64 copies of training inputs, for methods that take dense ones only."""
+    return lambda params, n, m, d: number * 8 * n * d
+
+
+def kernel_pca(params: Params, n: int, m: int, d: int) -> int:
+    """Return the kernel matrix, centred in place, or two of a prediction, which scikit-learn makes in one piece.
+
+    For inputs in float64; those in float32 need down to half of it.
+    """
+    return max(8 * n * n, 12 * m * n)  # between the 8 and 16 bytes a pair that were measured for the prediction
+
+
+def kernel_discriminant(params: Params, n: int, m: int, d: int) -> int:
+    """Return the kernel matrix, factored in place, copies of the inputs, and blocks of rows."""
+    return 8 * n * n + 24 * n * d + 32 * MIB
+
+
+def all_pairs(params: Params, n: int, m: int, d: int) -> int:
+    """Return the matrices of all pairs that neighbourhood components takes: four in float64, half for float32."""
+    return 25 * n * n  # between the 17 and 33 bytes a pair that were measured
+
+
+def kernel_svm(params: Params, n: int, m: int, d: int) -> int:
+    """Return libsvm's cache of the kernel, beside a few copies of data that may be sparse.
+
+    It is filled by two overlapping classes or one against the rest; one against one has a smaller matrix per pair.
+    """
+    cache = next((value for key, value in params.items() if key.split("__")[-1] == "cache_size"), CACHE_MB)
+    return int(min(cache * MIB, 4 * n * n))
+
+
+def features(params: Params, n: int, m: int, d: int) -> int:
+    """Return M features of all rows, as they are made and as liblinear or the least squares copy them."""
+    size = int(params.get("reduce__n_components", N_FEATURES))
+    return max(36 * n, 16 * m) * size
+
+
+def of_step(name: str, needs: Needs) -> Needs:
+    """Return the estimate of a pipeline, whose parameters begin with the names of its steps, by that of one step."""
+    start = f"{name}__"
+
+    def of_pipeline(params: Params, n: int, m: int, d: int) -> int:
+        return needs({k.removeprefix(start): v for k, v in params.items() if k.startswith(start)}, n, m, d)
+
+    return of_pipeline
+
+
+def ours(params: Params, n: int, m: int, d: int) -> int:
+    """Return the features in float32 of training and validation rows, and three M x M matrices; 0 for a linear map.
+
+    A map that learns its centres keeps no features, but makes more matrices.
+    """
+    kind = params.get("map", "rbf")
+    if kind not in ("rbf", "adaptive_rbf"):
+        return 0
+    asked = params.get("n_basis", N_FEATURES)
+    size = min(MOST_FEATURES if asked == "auto" else asked or n, n)
+    if kind == "adaptive_rbf":
+        return 48 * size * size
+    return 4 * (n + m) * size + 24 * size * size
+
+
+def available(root: Path = Path("/")) -> int | None:
+    """Return the bytes this process may still allocate; None where nothing tells.
+
+    That is what Linux calls available, less where a control group of this process, or one around it, allows less.
+    root: where the directories proc and sys are.
+    """
+    found = [_system(root), *_groups(root)]
+    return min((left for left in found if left is not None), default=None)
+
+
+def _left() -> int | None:
+    return available()  # in `check` that name is an argument
+
+
+def _system(root: Path) -> int | None:
+    sizes = _table(root / "proc/meminfo")
+    if "MemAvailable" in sizes:
+        return sizes["MemAvailable"] * 1024
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no such name on this system
+        return None
+
+
+def _groups(root: Path) -> list[int]:
+    """Bytes left in every control group with a limit that this process is in, of version 1 or 2."""
+    left = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" or "memory" in controllers.split(","):
+            folder, *names = CGROUP_2 if number == "0" else CGROUP_1
+            top = root / "sys/fs/cgroup" / folder
+            own = top / path.lstrip("/")
+            # in a container the path may be the host's, and the group is then what is mounted at the top
+            left += [_group(place, *names) for place in (own, *own.parents) if place.is_relative_to(top)]
+    return [size for size in left if size is not None]
+
+
+def _group(place: Path, limit: str, usage: str, reclaimable: str) -> int | None:
+    limit, usage = _text(place / limit).strip(), _text(place / usage).strip()
+    if not (limit.isdigit() and usage.isdigit()):  # no such group, or "max"
+        return None
+    files = _table(place / "memory.stat").get(reclaimable, 0)
+    return max(0, int(limit) - int(usage) + files)
+
+
+def _table(file: Path) -> dict[str, int]:
+    """Read lines such as "MemAvailable:  123 kB" or "inactive_file 123"."""
+    words = [line.replace(":", " ").split() for line in _text(file).splitlines()]
+    return {w[0]: int(w[1]) for w in words if len(w) > 1 and w[1].isdigit()}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except OSError:
+        return ""

@@ -1,0 +1,206 @@
+"""Whether a newly trained model, the challenger, takes the place of the one in use, the champion. No MLflow.
+
+The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
+change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
+all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
+many are the challenger's that a fair coin would rarely give as many. One champion is challenged many times, and who
+looks often enough sees anything; so each look has a smaller share of the error that is allowed, see `level`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from ldsvm.experiment.compare.judge import Score
+
+
+class Change(BaseModel, frozen=True, extra="forbid"):
+    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
+
+    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
+    champion's value.
+    """
+
+    threshold: float | None = Field(default=None, ge=0)
+    min_absolute_change: float = Field(default=0.0, ge=0)
+    min_relative_change: float = Field(default=0.0, ge=0, le=1)
+
+
+class Ceiling(BaseModel, frozen=True, extra="forbid"):
+    """What a cost may be at most."""
+
+    threshold: float = Field(gt=0)
+
+
+class GateConfig(BaseModel, frozen=True, extra="forbid"):
+    """The rules of promotion.
+
+    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
+    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
+    confidence: of McNemar's test; with "better", 1 - confidence bounds the probability that any of all challengers of
+    one champion is promoted although none is better; with "not_worse" it is of each test by itself. n_basis,
+    predict_us, parameter_bytes: ceilings on basis functions, microseconds per row on one thread, and the size of what a
+    prediction needs.
+    """
+
+    error_percent: Change = Change()
+    class_error_percent: Ceiling | None = None
+    evidence: Literal["better", "not_worse"] = "better"
+    confidence: float = Field(default=0.95, ge=0.5, lt=1)
+    n_basis: Ceiling | None = None
+    predict_us: Ceiling | None = None
+    parameter_bytes: Ceiling | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule with its numbers. value: what was found; bound: what is allowed."""
+
+    name: str
+    passed: bool
+    value: float
+    bound: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All rules that were looked at. The challenger is promoted when every one of them holds."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def promote(self) -> bool:
+        """Whether the challenger becomes the champion."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence, with the reasons of a refusal."""
+        if self.promote:
+            held = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
+            return f"Promoted: {held}." if self.checks else "No rules: promoted as the first."
+        return "Refused: " + "; ".join(check.sentence for check in self.checks if not check.passed) + "."
+
+
+def gate(
+    rules: GateConfig,
+    challenger: Score,
+    champion: Score | None = None,
+    only_right: tuple[int, int] = (0, 0),
+    look: int = 1,
+) -> Verdict:
+    """Judge the challenger by the rules.
+
+    challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count. With the
+    evidence "better" an error that is not below the champion's is refused whatever else is found.
+    only_right: how many rows of the holdout only the challenger, and only the champion, gets right. look: which
+    challenger of this champion it is, from 1.
+    """
+    checks = [_at_most(name, value, bound) for name, value, bound in _ceilings(rules, challenger)]
+    if champion is not None:
+        checks += [*_gains(rules.error_percent, challenger, champion)]
+        if rules.evidence == "better":
+            checks.append(_below(challenger, champion))
+        checks.append(_beyond_chance(rules, *only_right, look))
+    return Verdict(tuple(checks))
+
+
+def _ceilings(rules: GateConfig, score: Score) -> list[tuple[str, float, float]]:
+    found = [
+        ("error_percent", 100 * score.error, rules.error_percent),
+        ("class_error_percent", 100 * max(score.class_errors), rules.class_error_percent),
+        ("n_basis", score.n_basis or 0, rules.n_basis),
+        ("predict_us", score.predict_us, rules.predict_us),
+        ("parameter_bytes", score.parameter_bytes, rules.parameter_bytes),
+    ]
+    return [
+        (name, value, rule.threshold) for name, value, rule in found if rule is not None and rule.threshold is not None
+    ]
+
+
+def _at_most(name: str, value: float, bound: float) -> Check:
+    passed = value <= bound
+    said = f"{name} is {_short(value)}, {'at most' if passed else 'above'} {_short(bound)}"
+    return Check(name, passed, value, bound, said)
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
+    old, gain = 100 * champion.error, 100 * (champion.error - challenger.error)
+    bounds = {"min_absolute_change": rule.min_absolute_change, "min_relative_change": rule.min_relative_change * old}
+    return [
+        Check(
+            f"error_percent {name}",
+            gain >= bound,
+            gain,
+            bound,
+            f"the error falls by {gain:.4g} points from {old:.4g} %, needed ≥ {bound:.4g} ({name})",
+        )
+        for name, bound in bounds.items()
+        if bound > 0
+    ]
+
+
+def _below(challenger: Score, champion: Score) -> Check:
+    new, old = 100 * challenger.error, 100 * champion.error
+    passed = challenger.error < champion.error
+    said = f"the error of {new:.4g} % is {'' if passed else 'not '}below the champion's {old:.4g} %"
+    return Check("error_percent better", passed, new, old, said)
+
+
+def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Check:
+    """McNemar's exact test, one-sided: could as lopsided a count come from two equally good models?
+
+    Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", 1947.
+    """
+    better = rules.evidence == "better"
+    # A smaller level makes it harder to be better, but easier to be not worse.
+    allowed = level(rules.confidence, look) if better else 1 - rules.confidence
+    p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
+    passed = p <= allowed if better else p > allowed
+    if better:
+        found = "enough evidence" if passed else "not enough evidence"
+        needed = f"≤ {allowed:.3g} (challenger {look} of this champion)"
+    else:
+        found = "no evidence that it is worse" if passed else "evidence that it is worse"
+        needed = f"> {allowed:.3g}"
+    said = f"{found}: McNemar p = {p:.3g}, needed {needed}"
+    return Check(f"mcnemar {rules.evidence}", passed, p, allowed, said)
+
+
+def level(confidence: float, look: int) -> float:
+    """Return the level of the test of the k-th challenger of one champion: (1 - confidence) / (k (k + 1)).
+
+    While challengers are refused, the rows that judge grow, and each look is a new chance for noise. The shares
+    1 / (k (k + 1)) = 1 / k - 1 / (k + 1) of all looks add up to 1. So, however the looks depend on each other, the
+    probability that one of any number of challengers that are no better is promoted is at most the sum of the
+    levels, 1 - confidence (Boole's inequality). Looks that were not needed cost nothing.
+
+    Examples
+    --------
+    >>> [round(level(0.95, look), 5) for look in (1, 2, 20)]
+    [0.025, 0.00833, 0.00012]
+    """
+    return (1 - confidence) / (look * (look + 1))
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Return the probability of at least so many wins among wins + losses tosses of a fair coin.
+
+    Examples
+    --------
+    >>> mcnemar(5, 0)
+    0.03125
+    >>> mcnemar(0, 0)
+    1.0
+    """
+    from scipy.stats import binom
+
+    return float(binom.sf(wins - 1, wins + losses, 0.5))

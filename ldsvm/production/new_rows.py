@@ -1,0 +1,213 @@
+"""Which rows are new since a model was trained, and which are gone: by times, by files, or by content. No MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError, files
+from ldsvm.datasets.duplicates import keys_of
+from ldsvm.datasets.files import Part
+from ldsvm.datasets.timestamps import moments
+from ldsvm.datasets.words import told
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.prepared import Source, load_source
+
+Rows = NDArray[np.bool_]
+BINS = 100  # of the times of a training
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far the data of a training went, as plain values.
+
+    sha256: of the content. time: the latest one, where the rows have times. files: the digests of the files by name,
+    where there are files and no times. rows: how many there were, of equal files once. edges, counts: so many rows were
+    as late as each edge or earlier, but later than the edge before it, where they have times. What was kept before it
+    was counted is None.
+    """
+
+    sha256: str
+    time: float | str | None = None
+    files: Mapping[str, str] | None = None
+    rows: int | None = None
+    edges: Sequence[float | str] | None = None
+    counts: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Data as they were at one moment. times (N,): of the wanted rows. parts: the files, None where nobody asks: of a
+    data set of the catalogue, and of a single file with times.
+    """
+
+    source: Source
+    times: NDArray[Any] | None
+    parts: Sequence[Part] | None
+
+    @property
+    def copies(self) -> Rows:
+        """Which of the wanted rows (N,) are of a file that is there already under another name."""
+        # A file of one row may be a text, whose folder is its label.
+        names = [(part.sha256, Path(part.name).parent if part.rows == 1 else None) for part in self.parts or ()]
+        first = {name: place for place, name in reversed([*enumerate(names)])}
+        return self.of_files([first[name] < place for place, name in enumerate(names)])
+
+    def of_files(self, wanted: Sequence[bool]) -> Rows:
+        """Return which of the wanted rows (N,) are of these files; none where there are no parts."""
+        if self.parts is None:
+            return np.zeros(len(self.source.data.train), bool)
+        found: Rows = np.repeat(np.array(wanted, bool), [part.rows for part in self.parts])[self.source.kept]
+        return found
+
+
+@dataclass(frozen=True)
+class News:
+    """What a reading has that a training had not. new: rows. before: rows that the training had, None if unknown.
+
+    lost: so many of those are gone. late: rows that are no newer than the training's, yet were not there. repeated:
+    rows of new files that are no new rows. beyond: the training's latest time, where all times are earlier by now.
+    Where rows have times, lost and late are the least that the counts of a mark allow: in one bin both cancel.
+    """
+
+    new: int
+    before: int | None = None
+    lost: int = 0
+    late: int = 0
+    repeated: int = 0
+    beyond: float | str | None = None
+
+
+def read(config: Config) -> Reading:
+    """Read an experiment's data, and what tells new rows from old ones.
+
+    Raises DataError, in one sentence, where nothing would tell them; for times that have not come yet, after which all
+    that follows would look old; and for files that were changed while they were read.
+    """
+    spec = config.dataset.files
+    before = [] if spec is None else files.listing(spec)
+    source = load_source(config)
+    times = source.data.train.times
+    if times is not None:
+        times = moments(times, f"dataset.time {config.dataset.time}", source.kept)
+        _check_past(config, times, source.kept)
+    parts = None
+    if spec is not None and (times is None or len(before) > 1):  # a single one may be a matrix
+        parts = files.inventory(spec)
+    if spec is not None and files.listing(spec) != before:
+        raise DataError(f"{config.dataset.path} was changed while it was read; start again.")
+    return Reading(source, times, parts)
+
+
+def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None:
+    if times.dtype.kind != "M":
+        return
+    ahead = times > np.datetime64("now") + np.timedelta64(1, "D")  # a time without an offset may be of any zone
+    if ahead.any():
+        raise DataError(
+            f"dataset.time {config.dataset.time} is in the future in {told('row', rows[ahead])}, such as "
+            f"{times[ahead][0]}; correct these rows, or leave them out."
+        )
+
+
+def mark(reading: Reading) -> Mark:
+    """Return how far the data go."""
+    digest, once = reading.source.data.sha256, ~reading.copies
+    n = int(once.sum())
+    if reading.times is not None:
+        edges, counts = _bins(reading.times[once])
+        return Mark(digest, time=edges[-1], rows=n, edges=edges, counts=counts)
+    names = None if reading.parts is None else {part.name: part.sha256 for part in reading.parts}
+    return Mark(digest, files=names, rows=n)
+
+
+def _bins(times: NDArray[Any]) -> tuple[list[float | str], list[int]]:
+    """Return at most BINS times, the latest among them, that divide all into about equally many, and how many."""
+    times = np.sort(times)
+    edges = np.unique(times[-(-np.arange(1, BINS + 1) * len(times) // BINS) - 1])
+    counts = np.diff(np.searchsorted(times, edges, side="right"), prepend=0)
+    return [str(edge) if times.dtype.kind == "M" else float(edge) for edge in edges], counts.tolist()
+
+
+def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
+    """Return which of the wanted rows (N,) are newer than a training's data.
+
+    Rows are newer than its latest time; without times, those of files that it did not have, unless their inputs equal
+    those of a row of a file that it had; of a data set of the catalogue all, when its content is another. A file that
+    is there twice counts once. Raises DataError for a file that was changed: which of its rows are new, nothing tells.
+    """
+    times, source = reading.times, reading.source
+    if (times is None) != (then.time is None):
+        raise DataError(
+            f"dataset.time is {config.dataset.time or 'not set'}, but the champion was trained "
+            f"{'without' if then.time is None else 'with'} it, so nothing tells which rows are new; set it as it was "
+            "then, or choose another production.model."
+        )
+    if times is not None and then.time is not None:
+        if (times.dtype.kind == "M") != isinstance(then.time, str):
+            kinds = ("numbers", "dates")
+            raise DataError(
+                f"dataset.time {config.dataset.time} has {kinds[times.dtype.kind == 'M']}, but had "
+                f"{kinds[times.dtype.kind != 'M']} when the champion was trained; give the times as they were then, or "
+                "choose another production.model."
+            )
+        newer: Rows = (times > _as_times([then.time])) & ~reading.copies
+        return newer
+    if (reading.parts is None) != (then.files is None):
+        what = [f"a data set of the catalogue ({config.dataset.name})", "files (dataset.path)"]
+        raise DataError(
+            f"The data are {what[then.files is None]}, but were {what[then.files is not None]} when the champion was "
+            "trained, so nothing tells which rows are new; use what was used then, or choose another production.model."
+        )
+    if reading.parts is None or then.files is None:
+        return np.full(len(source.data.train), source.data.sha256 != then.sha256)
+    known, X = _in_known_files(reading, then.files), source.data.train.X
+    keys = keys_of(X)
+    found: Rows = ~known & ~reading.copies & ~np.isin(keys, keys[known])
+    return found
+
+
+def _in_known_files(reading: Reading, known: Mapping[str, str]) -> Rows:
+    parts, read = reading.parts or (), set(known.values())  # under another name by now, or copied
+    for part in parts:
+        if part.name in known and known[part.name] != part.sha256:
+            raise DataError(
+                f"{part.name} has changed since the champion was trained on it, so nothing tells which of its rows are "
+                "new; restore it and put new rows into new files, or choose another production.model."
+            )
+    return reading.of_files([part.sha256 in read for part in parts])
+
+
+def news(reading: Reading, then: Mark, new: Rows) -> News:
+    """Count what has come, and what has gone since. new: of `fresh`."""
+    count = int(new.sum())
+    if reading.times is not None and then.time is not None:
+        latest, once = _as_times([then.time]), ~reading.copies
+        beyond = then.time if (reading.times < latest).all() else None
+        repeated = int(((reading.times > latest) & ~new).sum())
+        lost, late = (0, 0) if then.rows is None else _moved(then, reading.times[once & ~new])
+        return News(count, then.rows, lost, late, repeated, beyond)
+    if then.files is None:
+        return News(count)
+    known = _in_known_files(reading, then.files)
+    left = int((known & ~reading.copies).sum())
+    return News(count, then.rows, max(0, (then.rows or 0) - left), repeated=int((~known & ~new).sum()))
+
+
+def _moved(then: Mark, old: NDArray[Any]) -> tuple[int, int]:
+    """Return how many rows went, and how many came with times (n,) that are not new."""
+    if then.edges is None or then.counts is None:  # an older mark: only the difference is known
+        change = np.array([len(old) - (then.rows or 0)])
+    else:
+        edges = _as_times(then.edges)
+        change = np.bincount(np.searchsorted(edges, old), minlength=len(edges)) - np.array(then.counts)
+    return int(-change[change < 0].sum()), int(change[change > 0].sum())
+
+
+def _as_times(times: Sequence[float | str]) -> NDArray[Any]:
+    return np.array(times, "datetime64" if isinstance(times[0], str) else float)

@@ -1,0 +1,252 @@
+"""A retraining step by step: what is new, the challenger's data, both models on one holdout, the verdict. No MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
+
+from ldsvm.datasets import DataError, relabel
+from ldsvm.experiment.compare import identity, record
+from ldsvm.experiment.compare.judge import Score, judge
+from ldsvm.experiment.compare.results import MethodFailed, Result
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, draw_split
+from ldsvm.experiment.storing import loads
+from ldsvm.methods import lookup
+from ldsvm.production import new_rows, retraining
+from ldsvm.production.drift import Drift, Inputs, Profile, profile
+from ldsvm.production.gate import Verdict, gate
+from ldsvm.production.new_rows import Mark
+from ldsvm.production.retrain_split import divide
+from ldsvm.production.retraining import Decision
+
+
+@dataclass(frozen=True)
+class Known:
+    """The champion: its pipeline from raw rows to labels, and what was registered with it."""
+
+    pipeline: Any
+    mark: Mark
+    profile: Profile
+    params: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, pipeline: Any, facts: Mapping[str, Any]) -> Known:
+        """Return the champion from its pipeline and its `facts`."""
+        return cls(pipeline, Mark(**facts["mark"]), Profile(**facts["profile"]), facts["params"])
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found before anything is trained.
+
+    new: so many rows are newer than the champion's. sha256: of the content that was looked at.
+    """
+
+    decision: Decision
+    new: int
+    drift: Drift | None
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Challenge:
+    """What is known before the challenger is trained; from here on the data are not read again.
+
+    config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
+    where inputs are compared after the feature steps. champion: what the judge says of it; right (n,): the rows of the
+    holdout that it gets right; both None when there is none yet.
+    """
+
+    config: Config
+    prepared: Prepared
+    mark: Mark
+    inputs: Inputs | None
+    champion: Score | None
+    right: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Both models on one holdout. champion: None when there is none yet; only_right: see `gate`."""
+
+    pipeline: Any
+    result: Result
+    champion: Score | None
+    only_right: tuple[int, int]
+    verdict: Verdict
+    facts: dict[str, Any]
+
+    @property
+    def score(self) -> Score:
+        """What the judge says of the challenger."""
+        assert self.result.score is not None
+        return self.result.score
+
+
+def asked(config: Config) -> str:
+    """Return a digest of all settings that decide about a challenger, on given rows."""
+    wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods"}
+    said = config.model_dump(mode="json", include=wanted)
+    for key in ("acknowledge", "score"):
+        del said["production"][key]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def rules(config: Config) -> ProductionConfig:
+    """Return the section production of a file that has one."""
+    assert config.production is not None
+    return config.production
+
+
+def look(
+    config: Config, champion: Known | None, judged: Iterable[Mapping[str, Any]] = (), acknowledged: str | None = None
+) -> Look:
+    """Look for new rows, compare them with the champion's training, and decide.
+
+    judged: the facts of all challengers of this champion that were refused or rolled back; the same rows and settings
+    would give one of them again, and judging it twice would use up confidence for nothing.
+    acknowledged: digest of the content that a person has found right, which does not alarm again.
+    """
+    reading = new_rows.read(config)
+    mark = new_rows.mark(reading)
+    now = mark.sha256, asked(config)
+    again = not config.refresh and any((one["mark"]["sha256"], one["asked"]) == now for one in judged)
+    before = "on which a challenger was refused or rolled back already."
+    if champion is None:
+        n = len(reading.source.data.train)
+        if again:
+            return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None, mark.sha256)
+        return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None, mark.sha256)
+    _check_labels(config, reading.source, champion)
+    new = new_rows.fresh(config, reading, champion.mark)
+    news, drift = new_rows.news(reading, champion.mark, new), None
+    if again:
+        return Look(Decision("skip", (f"{news.new:,} new rows, {before}",)), news.new, None, mark.sha256)
+    if news.new >= rules(config).least:
+        rows, y = _rows(config, reading.source, np.flatnonzero(new))
+        drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
+    known = rules(config)
+    if acknowledged == mark.sha256:
+        known = known.model_copy(update={"acknowledge": True})
+    return Look(retraining.decide(known, news, drift), news.new, drift, mark.sha256)
+
+
+def challenge(config: Config, champion: Known | None, looked_at: str | None = None) -> Challenge:
+    """Read and prepare the challenger's data, let the champion answer the holdout, and search around it.
+
+    looked_at: digest of the content that `look` found good. Raises DataError when it is another one by now.
+    """
+    reading = new_rows.read(config)
+    if looked_at not in (None, reading.source.data.sha256):
+        raise DataError(f"The data of {config.dataset.name} were changed after they were looked at; start again.")
+    source, said = reading.source, list[str]()
+    method = config.methods[name := rules(config).method]
+    if champion is None:
+        split = draw_split(config, source, config.seed)
+    else:
+        _check_labels(config, source, champion)
+        split, said = divide(config, reading, new_rows.fresh(config, reading, champion.mark))
+        method = retraining.around(method, champion.params, rules(config))
+    rows, _ = _rows(config, source, split.train)
+    inputs = retraining.inputs(rows) if retraining.raw(rows) else None
+    score = right = None
+    if champion is not None:
+        rows, y = _rows(config, source, split.test)
+        rows = retraining.answerable(champion.pipeline, retraining.ordered(champion.pipeline, rows))
+        score = _score(config, champion.pipeline, rows, y)
+        right = _right(champion.pipeline, rows, y, score)
+    config = config.model_copy(update={"methods": {name: method}})
+    prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
+    return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right)
+
+
+def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
+    """Let the trained challenger answer the holdout too and apply the gate.
+
+    settings: `asked`. number: which challenger of this champion it is. Raises MethodFailed when it was not trained.
+    """
+    config, prepared = made.config, made.prepared
+    result = _result(config, prepared)
+    assert result.score is not None
+    model = _challenger(config, prepared)
+    facts = {
+        "mark": asdict(made.mark),
+        "params": result.params,
+        "profile": asdict(_profile(made, model)),
+        "asked": settings,
+    }
+    bounds, old, only = rules(config).gate, made.champion, (0, 0)
+    if made.right is not None:
+        ours, theirs = _right(model, *prepared.arrays("test", config.problems[0].labels), result.score), made.right
+        only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    pipeline = prepared.whole(model)  # from here on the model wants the names of its columns
+    return Duel(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
+
+
+def _result(config: Config, prepared: Prepared) -> Result:
+    problem, name = config.problems[0], rules(config).method
+    outcome = record.outcome(config, [prepared], problem, name)
+    if outcome is None or outcome.failure:
+        raise MethodFailed(f"{name} on {problem.name}: {outcome.failure if outcome else 'no result'}")
+    return outcome.first
+
+
+def _challenger(config: Config, prepared: Prepared) -> Any:
+    place = identity.place(config, prepared, config.problems[0], rules(config).method)
+    return loads((place / record.MODEL).read_bytes())
+
+
+def _profile(made: Challenge, model: Any) -> Profile:
+    """Count what the challenger was trained on; what was fitted to training rows, its map and its feature steps, is
+    counted on the others.
+    """
+    labels = made.config.problems[0].labels
+    X, y = made.prepared.arrays("train", labels)
+    others = [made.prepared.arrays(part, labels)[0] for part in ("validation", "test")]
+    inputs = made.inputs or retraining.inputs(_together(others))
+    return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in others]))
+
+
+def _together(parts: list[Any]) -> Any:
+    if not issparse(parts[0]):
+        return np.concatenate(parts)
+    return vstack(parts)
+
+
+def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
+    """Let the judge score the champion as it did the challenger: the model alone, on rows after its feature steps."""
+    steps = getattr(pipeline, "steps", None)
+    model, X = (pipeline, inputs) if steps is None else (steps[-1][1], pipeline[:-1].transform(inputs))
+    method = lookup(config.methods[rules(config).method].estimator)
+    return judge(model, method, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
+
+
+def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool_]:
+    """Return which rows (n,) a model gets right, as many as the judge found."""
+    right: NDArray[np.bool_] = model.predict(X) == y
+    assert int((~right).sum()) == score.n_wrong, "the judge and McNemar's test must count the same rows"
+    return right
+
+
+def _rows(config: Config, source: Source, places: Any) -> tuple[Any, Any]:
+    """Return inputs as they came, and labels (n,) as the experiment's first problem reads them."""
+    rows = source.data.train.take(places)
+    return as_they_came(rows.X, rows.columns), _labels(config, rows.y)
+
+
+def _labels(config: Config, y: NDArray[Any]) -> NDArray[Any]:
+    y = relabel(y, config.problems[0].labels)
+    return y.astype(str) if y.dtype == object else y
+
+
+def _check_labels(config: Config, source: Source, champion: Known) -> None:
+    retraining.check_labels(champion.pipeline.classes_, _labels(config, source.data.train.y))

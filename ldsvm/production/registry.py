@@ -1,0 +1,231 @@
+"""The models in use and those before them: versions of one name in MLflow's registry, and who has which alias.
+
+`champion` is the version in use and `previous` the one before it, to go back to. An alias moves at once or not at all.
+What moves one holds a lock in the folder of results and looks again who the champion is, so that of two retrainings
+that judged against the same champion only one is promoted. Both aliases cannot move in one step, so what is meant is
+written down first, and whoever finds it there after a kill finishes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+from ldsvm.atomic import alone
+from ldsvm.experiment.storing import loads
+from ldsvm.tracking.client import Run, Tracker, TrackingFailed, download
+from ldsvm.tracking.served import MODEL
+from ldsvm.tracking.server import redacted
+
+CHAMPION, PREVIOUS = "champion", "previous"
+FACTS = "production.json"  # of the run that registered a version
+AGAINST = "ldsvm.challenged_version"  # tag of a version: the number of the champion that it challenged
+EARLIER = "ldsvm.champion"  # the same tag in registries of earlier releases
+NONE = "0"  # in place of a version's number
+LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: how many have challenged it
+ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the content that a person has found right
+MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
+MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
+
+
+class RegistryFailed(RuntimeError):
+    """The registry does not hold what is asked for; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a registered model. run_id: the run that made it. source: where MLflow keeps its files."""
+
+    name: str
+    number: int
+    run_id: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.name} version {self.number}"
+
+
+class Registry:
+    """The versions of the model `name`. Methods raise TrackingFailed where the store is the reason."""
+
+    def __init__(self, tracker: Tracker, name: str) -> None:
+        self.tracker, self.client, self.name = tracker, tracker.client, name
+
+    def get(self, alias: str = CHAMPION) -> Version | None:
+        """Return the version that has an alias, None when none has it."""
+        if MOVE in self._model().tags:
+            with self._alone():
+                self._finish()
+        return self._get(alias)
+
+    def needed(self, alias: str = CHAMPION) -> Version:
+        """Return the version that has an alias; raise RegistryFailed when none has it."""
+        found = self.get(alias)
+        if found is None:
+            names = sorted(model.name for model in self.client.search_registered_models())
+            known = f"registered are {', '.join(names)}" if names else "no model is registered"
+            after = "python -m flows retrain" if alias == CHAMPION else "a second promotion"
+            raise RegistryFailed(f"No version of {self.name} is {alias} yet ({known}); {after} makes one.")
+        return found
+
+    def judged(self, champion: Version | None) -> list[Version]:
+        """Return the versions that challenged a champion, None stands for the time before the first, oldest first."""
+        found = self.client.search_model_versions(f"name = '{self.name}'")
+        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER)) for one in found}
+        numbers = sorted(number for number, other in against.items() if other == _number(champion))
+        return [self.version(number) for number in numbers]
+
+    def verdicts(self, champion: Version | None) -> list[dict[str, Any]]:
+        """Return the facts of every version that challenged this champion and had its verdict, oldest first.
+
+        A version that was promoted and rolled back counts: on the same rows it would only be promoted again. Versions
+        whose run or facts are gone are left out.
+        """
+        found = []
+        for version in self.judged(champion):
+            with suppress(RegistryFailed):  # nobody needs what was refused
+                if self._ended(version):
+                    found.append(self.facts(version))
+        return found
+
+    def look(self, champion: Version | None) -> int:
+        """Return which challenger of this champion is judged now, from 1. None gets the number of another one, also
+        when two are judged at once or versions were deleted.
+        """
+        with self._alone():
+            self._begin()
+            key = f"{LOOKS}.{_number(champion)}"
+            number = 1 + max(int(self._model().tags.get(key, 0)), len(self.judged(champion)))
+            self.client.set_registered_model_tag(self.name, key, str(number))
+        return number
+
+    def acknowledged(self) -> str | None:
+        """Return the digest of the content that a person has found right last."""
+        found: str | None = self._model().tags.get(ACKNOWLEDGED)
+        return found
+
+    def acknowledge(self, digest: str) -> None:
+        """Remember the digest of a content that a person has found right."""
+        self.client.set_registered_model_tag(self.name, ACKNOWLEDGED, digest)
+
+    def version(self, number: int) -> Version:
+        """Return one version by its number."""
+        found = self.client.get_model_version(self.name, str(number))
+        return Version(self.name, int(found.version), found.run_id, found.source)
+
+    def register(self, run: Run, source: str, facts: Mapping[str, Any], against: Version | None = None) -> Version:
+        """Add a version, without an alias. source: what `Run.model` returned. against: the champion it challenged."""
+        run.text(FACTS, json.dumps(facts))
+        with self._alone():
+            self._begin()
+        made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
+        return Version(self.name, int(made.version), run.id, made.source)
+
+    def describe(self, version: Version, card: str, **tags: str) -> None:
+        """Set the Markdown text that a version's page shows, once it is known what becomes of it.
+
+        tags: facts that its page and the list of versions show, such as the verdict; "ldsvm." comes before each key.
+        """
+        self.client.update_model_version(self.name, str(version.number), card[:MOST])
+        for key, value in tags.items():
+            self.client.set_model_version_tag(self.name, str(version.number), f"ldsvm.{key}", value)
+
+    def promote(self, version: Version, instead_of: Version | None) -> bool:
+        """Make a version the champion unless somebody else than `instead_of` is by now; return whether it is."""
+        with self._alone():
+            self._finish()
+            now = self._get(CHAMPION)
+            if (now and now.number) != (instead_of and instead_of.number):
+                return False
+            self._crown(version, now)
+        return True
+
+    def rollback(self) -> tuple[Version, Version]:
+        """Let the champion and the version before it change places; return the new champion and the old one."""
+        with self._alone():
+            self._finish()
+            now, before = self.needed(), self.needed(PREVIOUS)
+            if now.number == before.number:
+                raise RegistryFailed(f"{now} is both champion and previous; there is nothing to go back to.")
+            self._crown(before, now)
+        return before, now
+
+    def facts(self, version: Version) -> dict[str, Any]:
+        """Return what was registered with a version."""
+        with TemporaryDirectory() as folder:
+            try:
+                file = self.client.download_artifacts(version.run_id, FACTS, folder)
+                found: dict[str, Any] = json.loads(Path(file).read_text("utf-8"))
+            except TrackingFailed:
+                raise
+            except Exception as error:  # MLflow's own, for a file that is not there
+                raise RegistryFailed(
+                    f"{version} has no readable {FACTS} ({redacted(str(error))}); go back with python -m flows "
+                    "rollback, or choose another production.model."
+                ) from error
+        return found
+
+    def model(self, version: Version) -> Any:
+        """Return the fitted pipeline of a version, from the data as they came to labels.
+
+        Only types of ours, NumPy's, SciPy's and scikit-learn's are made, whatever the file asks for.
+        """
+        with TemporaryDirectory() as folder:
+            try:
+                return loads((download(version.source, folder) / MODEL).read_bytes())
+            except Exception as error:
+                raise RegistryFailed(
+                    f"{version} cannot be loaded ({redacted(str(error))}); go back with python -m flows rollback, or "
+                    "choose another production.model."
+                ) from error
+
+    def _ended(self, version: Version) -> bool:
+        try:
+            return bool(self.client.get_run(version.run_id).info.status == "FINISHED")
+        except TrackingFailed:
+            raise
+        except Exception as error:  # MLflow's own, for a run that was removed
+            raise RegistryFailed(f"{version} has lost its run ({redacted(str(error))}).") from error
+
+    def _begin(self) -> None:
+        if not self.client.search_registered_models(f"name = '{self.name}'"):
+            about = f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it."
+            self.client.create_registered_model(self.name, description=about)
+
+    def _crown(self, version: Version, instead_of: Version | None) -> None:
+        self.client.set_registered_model_tag(self.name, MOVE, f"{_number(version)} {_number(instead_of)}")
+        self._finish()
+
+    def _finish(self) -> None:
+        """Move the aliases to where they are meant to be, also after a kill; no version ever has both."""
+        if (meant := self._model().tags.get(MOVE)) is None:
+            return
+        champion, previous = meant.split()
+        if str(self._model().aliases.get(PREVIOUS)) == champion:  # a number or a text, as the store likes
+            self.client.delete_registered_model_alias(self.name, PREVIOUS)
+        self.client.set_registered_model_alias(self.name, CHAMPION, champion)
+        if previous != NONE:
+            self.client.set_registered_model_alias(self.name, PREVIOUS, previous)
+        self.client.delete_registered_model_tag(self.name, MOVE)
+
+    def _get(self, alias: str) -> Version | None:
+        number = self._model().aliases.get(alias)
+        return None if number is None else self.version(int(number))
+
+    def _model(self) -> Any:
+        """Return the registered model; one without tags and aliases when there is none yet."""
+        found = self.client.search_registered_models(f"name = '{self.name}'")
+        return found[0] if found else SimpleNamespace(tags={}, aliases={})
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return alone(self.tracker.runs / "registry")
+
+
+def _number(version: Version | None) -> str:
+    return NONE if version is None else str(version.number)

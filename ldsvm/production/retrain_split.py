@@ -1,0 +1,156 @@
+"""How old and new rows are divided into those that train, validate, and judge. No MLflow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError, Split, splits
+from ldsvm.datasets.duplicates import keys_of
+from ldsvm.experiment.config.schema import Config
+from ldsvm.production.new_rows import Reading, Rows
+from ldsvm.production.retraining import JUDGES
+
+
+def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str]]:
+    """Return a split whose test rows are a share of the new ones and whose other rows train and validate, and remarks.
+
+    Where rows have groups, none has rows on both sides, and groups without old rows judge if there are enough; else,
+    where rows have times, the latest ones judge and validate, unless far too many are of the latest time, or only they
+    have some of the labels; else both are drawn in the proportions of the classes. Rows of labels that are too rare for
+    all parts train. Files that are there twice are taken once, and no row judges whose inputs equal those of another
+    part or of an old row. Raises DataError where a part stays empty, or sizes are a count and a fraction.
+    """
+    rules = config.production
+    assert rules is not None
+    _check_sizes(config)
+    groups, said = reading.source.data.train.groups, []
+    split = _divided(config, reading, new, by_time=reading.times is not None and groups is None)
+    if split is None or (groups is None and reading.times is not None and _untrained(reading, split).any()):
+        why = "too many rows have the latest time" if split is None else "only the latest rows have some of the labels"
+        said.append(f"Rows were divided at random and not by dataset.time {config.dataset.time}: {why}.")
+        split = _divided(config, reading, new, by_time=False)
+    assert split is not None
+    split, seen = _unseen(reading, split)
+    if seen:
+        said.append(
+            f"{seen:,} rows of the holdout equal rows of the training, the validation or the old data, so they were "
+            "left out."
+        )
+    _check(rules.holdout, new, split, JUDGES if seen else 1)
+    split, rare = _training_knows_all(reading, split)
+    if rare:
+        said.append(f"Labels with too few rows for the holdout, so all of them are trained on: {', '.join(rare)}.")
+        _check(rules.holdout, new, split)
+    if groups is not None and (known := int(np.isin(groups[split.test], groups[_old(reading, new)]).sum())):
+        said.append(
+            f"{known:,} of the {len(split.test):,} rows of the holdout are of groups that the champion was trained on, "
+            "so it may look better than it is."
+        )
+    return split, said
+
+
+def _old(reading: Reading, new: Rows) -> Rows:
+    return ~new & ~reading.copies
+
+
+def _check_sizes(config: Config) -> None:
+    how = config.split
+    if isinstance(how.train, int) != isinstance(how.validation, int):
+        raise DataError(
+            f"split.train={how.train!r}, split.validation={how.validation!r}: give two counts, or two fractions "
+            "between 0 and 1."
+        )
+
+
+def _check(holdout: float, new: Rows, split: Split, judges: int = 1) -> None:
+    """Raise DataError for a part without a row, or fewer to judge than are needed."""
+    if min(len(split.train), len(split.validation)) == 0 or len(split.test) < judges:
+        sizes = (
+            f"{len(split.train):,} rows to train, {len(split.validation):,} to validate, {len(split.test):,} to judge"
+        )
+        equal = ", without those that equal other rows" if judges > 1 else ""
+        raise DataError(
+            f"production.holdout {holdout:g}, with {new.sum():,} new rows and {(~new).sum():,} old ones, makes {sizes}"
+            f"{equal}; allowed: a share and rows that leave at least one for each"
+            f"{f', and {judges} to judge' if judges > 1 else ''}."
+        )
+
+
+def _unseen(reading: Reading, split: Split) -> tuple[Split, int]:
+    """Return the split without those test rows whose inputs equal a row's outside of it, and how many those were."""
+    keys, others = keys_of(reading.source.data.train.X), ~reading.copies
+    others[split.test] = False
+    seen = np.isin(keys[split.test], keys[others])
+    return replace(split, test=split.test[~seen]), int(seen.sum())
+
+
+def _training_knows_all(reading: Reading, split: Split) -> tuple[Split, list[str]]:
+    """Return the split with all rows of labels that training lacks moved there, in whole groups; and those labels."""
+    data = reading.source.data.train
+    move = _untrained(reading, split)
+    if not move.any():
+        return split, []
+    names = sorted(map(str, np.unique(data.y[move])))
+    if data.groups is not None:
+        move = np.isin(data.groups, data.groups[move])
+    validation, test = split.validation[~move[split.validation]], split.test[~move[split.test]]
+    moved = [part[move[part]] for part in (split.validation, split.test)]
+    return Split(np.sort(np.concatenate([split.train, *moved])), validation, test, official_test=False), names
+
+
+def _untrained(reading: Reading, split: Split) -> Rows:
+    """Return which rows (N,) have a label that no training row of the split has, though others of it have."""
+    y = reading.source.data.train.y
+    others = np.zeros(len(y), bool)
+    others[np.concatenate([split.validation, split.test])] = True
+    found: Rows = others & ~np.isin(y, np.unique(y[split.train]))
+    return found
+
+
+def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> Split | None:
+    """Return a split, None where times cannot tell two parts of its rows."""
+    rules, how = config.production, config.split
+    assert rules is not None
+    groups = reading.source.data.train.groups
+    places, share = np.flatnonzero(new), rules.holdout
+    if groups is not None:
+        strange = places[~np.isin(groups[places], groups[_old(reading, new)])]
+        if len(strange) > (n := round(share * len(places))) and len(np.unique(groups[strange])) > 1:
+            places, share = strange, n / len(strange)
+    which = _share(config, reading, places, share, by_time)
+    if which is None:
+        return None
+    test = places[which]
+    rest = np.setdiff1d(np.flatnonzero(~reading.copies), test)
+    if groups is not None:  # of old rows too: what the challenger has seen of a group says something of the rest
+        rest = rest[~np.isin(groups[rest], groups[test])]
+    chosen = _share(config, reading, rest, how.validation / (how.train + how.validation), by_time)
+    return None if chosen is None else Split(np.delete(rest, chosen), rest[chosen], test, official_test=False)
+
+
+def _share(
+    config: Config, reading: Reading, places: NDArray[np.intp], share: float, by_time: bool
+) -> NDArray[np.int64] | None:
+    """Return which of these rows, (m,) numbers into the places, make a share of them; None where times do not tell."""
+    rows, numbers = reading.source.data.train, reading.source.kept[places]
+    n = round(share * len(places))
+    if not 0 < n < len(places):  # `divide` says what is wrong
+        return np.arange(min(n, len(places)), dtype=np.int64)
+    sizes: dict[str, Any] = {"train": len(places) - n, "validation": n}
+    if rows.groups is not None:
+        name = f"dataset.group {config.dataset.group}"
+        return splits.grouped(
+            rows.groups[places], **sizes, seed=config.seed, y=rows.y[places], name=name, rows=numbers
+        ).validation
+    if not by_time:
+        return splits.stratified(rows.y[places], **sizes, seed=config.seed).validation
+    assert reading.times is not None
+    times = reading.times[places]
+    last = np.flatnonzero(times == times.max())
+    if len(last) <= n:  # equal times stay together, in the earlier part
+        return splits.ordered(times, **sizes, name=f"dataset.time {config.dataset.time}", rows=numbers).validation
+    return last if len(last) <= 2 * n and len(last) < len(places) else None

@@ -1,0 +1,187 @@
+"""What new rows call for, how they differ from a model's training, and where its successor is searched. No MLflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError
+from ldsvm.datasets.words import shown, told
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config, MethodConfig
+from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
+from ldsvm.experiment.prepared import as_they_came
+from ldsvm.production.drift import Drift, Inputs, Profile, compare, counted
+from ldsvm.production.new_rows import News
+
+WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_change")  # parameters that are counts
+JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done, and why: skip, retrain, or alarm, when a person should look first."""
+
+    action: Literal["skip", "retrain", "alarm"]
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Both in one line."""
+        return f"{self.action}: {' '.join(self.reasons)}"
+
+
+def decide(rules: ProductionConfig, found: News, drift: Drift | None) -> Decision:
+    """Say what has come and gone, and how new rows drifted, call for. drift: None where they are too few."""
+    every = [*_counted(rules, found), *_drifted(rules, drift)]
+    said, alarm = [sentence for sentence, _ in every], any(reason for _, reason in every)
+    if alarm and not rules.acknowledge:
+        go_on = "Look at the data; when they are right, go on with production.acknowledge=true."
+        return Decision("alarm", (*said, go_on))
+    if alarm:
+        said.append("It was acknowledged.")
+    if drift is None:
+        few = f"{found.new:,} new rows, production.least is {rules.least:,}."
+        return Decision("skip", (few, *said[1:]))
+    if (judges := round(rules.holdout * found.new)) < JUDGES:
+        few = f"production.holdout of {rules.holdout:g} leaves {judges:,} of them to judge, {JUDGES} are needed."
+        return Decision("skip", (said[0], few, *said[1:]))
+    return Decision("retrain", tuple(said))
+
+
+Sentences = list[tuple[str, bool]]  # and which are a reason that a person should look
+
+
+def _counted(rules: ProductionConfig, found: News) -> Sentences:
+    """Return what came and went."""
+    said = [(f"{found.new:,} new rows.", False)]
+    if found.repeated:
+        said.append((f"{found.repeated:,} rows of new files equal rows of others, so they do not count as new.", False))
+    if found.lost:
+        said.append((f"{found.lost:,} of the champion's {found.before:,} rows are no longer there.", False))
+    if found.before and found.lost > rules.lost_share * found.before:
+        said.append((f"That is more than {rules.lost_share:g} of its rows, production.lost_share.", True))
+    if found.late:
+        late = "rows came late: they are no newer than the champion's, so they do not count as new."
+        said.append((f"{found.late:,} {late}", False))
+    if found.beyond is not None:
+        said.append((f"The champion's latest time, {found.beyond}, is later than all that are there.", False))
+    if found.beyond is not None or (found.late >= rules.least and found.late > found.new):
+        wrong = (
+            "If the champion was trained with a wrong time, all later rows look late: then go back with python -m "
+            "flows rollback, or choose another production.model."
+        )
+        said.append((wrong, True))
+    return said
+
+
+def _drifted(rules: ProductionConfig, drift: Drift | None) -> Sentences:
+    """Return how new rows differ."""
+    if drift is None:
+        return []
+    said = [(sentence, False) for sentence in drift.sentences]
+    if drift.share > rules.drift.alarm_share:
+        limit = f"production.drift.alarm_share allows {100 * rules.drift.alarm_share:g} %"
+        said.append((f"{100 * drift.share:.0f} % of the inputs have drifted; {limit}.", True))
+    if drift.unknown and rules.drift.unknown_labels == "alarm":
+        said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
+    return said
+
+
+def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
+    """Return the method with a short search around the champion's parameters instead of its own.
+
+    A searched number is divided by, left at, and multiplied by the factor, basis functions up to the gate's ceiling;
+    what else is searched stays as the champion has it, and what the file fixes is as the file says.
+    """
+    near = {key: params[key] for key in method.space if _number(params.get(key))}
+    space = {key: _near(key, value, rules) for key, value in near.items()}
+    count = math.prod(len(values) for values in space.values())
+    strategy = StrategyConfig(n_candidates=rules.trials) if count > rules.trials else None
+    kept = {key: params[key] for key in method.space if key in params and key not in near}
+    fixed = {**method.params, **kept}
+    return method.model_copy(update={"params": fixed, "search": space, "strategy": strategy})
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _near(key: str, value: float, rules: ProductionConfig) -> list[Scalar]:
+    moved = {value / rules.factor, value * rules.factor}
+    if key not in WHOLE:
+        return [*sorted({*moved, value})]
+    ceiling = rules.gate.n_basis.threshold if key == "n_basis" and rules.gate.n_basis else math.inf
+    return [*sorted({*(n for v in moved if (n := max(1, round(v))) <= ceiling), value})]
+
+
+def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
+    """Return how new rows differ from those that the model was trained on. rows: as they came (n, D), or texts (n,)."""
+    assert config.production is not None
+    rows = ordered(pipeline, rows)
+    X = rows if raw(rows) else _features(pipeline, rows)
+    known = X.to_numpy() if hasattr(X, "columns") else X
+    return compare(then, known, y, pipeline.transform(answerable(pipeline, rows)), config.production.drift)
+
+
+def raw(rows: Any) -> bool:
+    """Return whether rows are compared as they came: dense numbers. Others are after a model's feature steps."""
+    return hasattr(rows, "columns") or (isinstance(rows, np.ndarray) and rows.dtype != object)
+
+
+def inputs(rows: Any) -> Inputs:
+    """Return the counts of rows (N, D) as they came, a table or an array, or of sparse or dense features."""
+    if hasattr(rows, "columns"):
+        return counted(rows.to_numpy(), [str(name) for name in rows.columns])
+    return counted(rows, [f"{'input' if raw(rows) else 'feature'} {d}" for d in range(rows.shape[1])])
+
+
+def ordered(pipeline: Any, rows: Any) -> Any:
+    """Return rows with the columns of a model's training, in its order. Raises DataError where columns are absent."""
+    names = getattr(pipeline, "feature_names_in_", None)
+    if names is not None and hasattr(rows, "columns"):
+        if absent := [str(name) for name in names if name not in rows.columns]:
+            raise DataError(
+                f"{told('Column', absent)} {'is' if len(absent) == 1 else 'are'} missing; the champion needs "
+                f"{'it' if len(absent) == 1 else 'them'}: give all its columns, or choose another production.model."
+            )
+        return rows[list(names)]
+    wanted, found = getattr(pipeline, "n_features_in_", None), None if rows.ndim == 1 else rows.shape[1]
+    if found is not None and wanted is not None and wanted != found:
+        raise DataError(
+            f"The data have {found:,} columns, but the champion was trained with {wanted:,}; give as many, or choose "
+            "another production.model."
+        )
+    return rows
+
+
+def check_labels(known: NDArray[Any], y: NDArray[Any]) -> None:
+    """Raise DataError unless labels (N,) are of the kind that a model answers: 1 and "1" never count as equal."""
+    was, now = ("text" if labels.dtype.kind in "OU" else "numbers" for labels in (known, y))
+    if was != now:
+        raise DataError(
+            f"Labels are {now}, such as {shown(y[0])}, but were {was}, such as {shown(known[0])}, when the champion "
+            "was trained; give labels as they were then, or choose another production.model."
+        )
+
+
+def answerable(pipeline: Any, rows: Any) -> Any:
+    """Return rows that a model can answer: one whose training knew no missing values gets medians of these rows."""
+    from sklearn.impute import SimpleImputer
+
+    if rows.ndim == 1 or any(isinstance(step, SimpleImputer) for _, step in getattr(pipeline, "steps", ())):
+        return rows
+    values = rows.to_numpy() if hasattr(rows, "columns") else rows
+    if not np.isnan(getattr(values, "data", values) if hasattr(values, "tocsr") else values).any():
+        return rows
+    whole = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(values)
+    return as_they_came(whole, list(rows.columns) if hasattr(rows, "columns") else None)
+
+
+def _features(pipeline: Any, rows: Any) -> Any:
+    return pipeline[:-1].transform(rows) if hasattr(pipeline, "steps") else rows

@@ -1,0 +1,695 @@
+"""What is new, what it calls for, and who would be promoted: on real files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ldsvm.datasets import DataError
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.config.load import ConfigError, load_config
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config, MethodConfig
+from ldsvm.experiment.prepared import Source
+from ldsvm.experiment.search.worker import Here
+from ldsvm.production import new_rows, promotion, retraining
+from ldsvm.production.drift import Drift, Shift
+from ldsvm.production.new_rows import Mark, News
+from ldsvm.production.promotion import Known
+from ldsvm.production.retrain_split import divide
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = (
+    "methods={ours: {estimator: ldsvm, params: {gamma: 0.3, max_iter: 5}, search: {n_basis: [10], C: [0.1, 1]}},"
+    " linear: {estimator: linear_svm}}"
+)
+RULES = ProductionConfig(model="m")
+
+
+def rows(n: int, seed: int, angle: float = 0.0) -> pd.DataFrame:
+    """Three classes around the corners of a triangle that turns by an angle, with a time for each row."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    turns = 2 * np.pi * y / 3 + angle
+    X = np.stack([np.cos(turns), np.sin(turns)], axis=1) + 0.3 * rng.normal(size=(n, 2))
+    names = np.array(["ant", "bee", "cat"])[y]
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": names, "when": np.arange(n) + 1000 * seed})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    rows(300, 0).to_parquet(tmp_path / "in" / "0.parquet")
+    return tmp_path
+
+
+def config(place: Path, *more: str) -> Config:
+    given = [
+        f"paths.cache={place / 'cache'}", f"paths.runs={place / 'runs'}", f"dataset.path={place / 'in'}",
+        "dataset.drop=[when]", "dataset.label=label", METHODS, "judge.repeats=1", "n_jobs=1", "production.trials=2",
+        "production.gate={error_percent: {threshold: 50}}", *more,
+    ]  # fmt: skip
+    return load_config("conf/production/digits.yaml", given, root=ROOT)
+
+
+def trained(settings: Config, champion: Known | None) -> promotion.Duel:
+    made = promotion.challenge(settings, champion)
+    fit(made)
+    return promotion.duel(made)
+
+
+def fit(made: promotion.Challenge) -> None:
+    record.settle(
+        made.config, made.prepared, made.config.problems[0], "ours",
+        on_trials=lambda done, total: None, on_step=lambda row: None, runner=Here(),
+    )  # fmt: skip
+
+
+def known(duel: promotion.Duel) -> Known:
+    return Known.of(duel.pipeline, duel.facts)
+
+
+def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place: Path) -> None:
+    settings = config(place)
+    first = trained(settings, None)
+    assert first.champion is None and first.verdict.promote
+    assert promotion.look(settings, known(first)).decision.sentence == "skip: 0 new rows, production.least is 100."
+    rows(200, 1).to_parquet(place / "in" / "1.parquet")
+    found = promotion.look(settings, known(first))
+    assert (found.new, found.decision.action) == (200, "retrain")
+    assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
+    second = trained(settings, known(first))
+    assert second.score.n_test == 60 and second.champion is not None and second.champion.n_test == 60
+    assert not second.verdict.promote  # the rows are of the same kind: no gain beyond chance
+    wrong = second.champion.n_wrong - second.score.n_wrong
+    assert second.only_right[0] - second.only_right[1] == wrong
+
+
+def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(place: Path) -> None:
+    settings = config(place, "production.drift.alarm_share=1", "production.drift.psi=0.02")
+    first = trained(settings, None)
+    rows(400, 1, angle=1.0).to_parquet(place / "in" / "1.parquet")
+    found = promotion.look(settings, known(first))
+    assert found.drift is not None and found.drift.latent.drifted
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.champion.error > 0.3 > second.score.error
+    assert second.verdict.promote
+
+
+@pytest.mark.parametrize("evidence", ["better", "not_worse"])
+def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evidence: str) -> None:
+    first = trained(config(place), None)
+    rows(400, 1).to_parquet(place / "in" / "1.parquet")
+    worse = "methods.ours={estimator: ldsvm, params: {gamma: 100, n_basis: 2, max_iter: 2}}"
+    settings = config(place, worse, f"production.gate={{evidence: {evidence}}}")
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.score.error > second.champion.error + 0.2
+    names = ["error_percent better", "mcnemar better"] if evidence == "better" else ["mcnemar not_worse"]
+    assert second.only_right[1] > second.only_right[0] + 20
+    assert [(check.name, check.passed) for check in second.verdict.checks] == [(name, False) for name in names]
+
+
+@pytest.mark.parametrize("before", [int, str])
+def test_labels_of_another_kind_than_the_champions_are_refused(place: Path, before: type) -> None:
+    def labelled(n: int, seed: int, kind: type) -> pd.DataFrame:
+        return rows(n, seed).assign(label=lambda f: f["label"].map({"ant": 0, "bee": 1, "cat": 2}).astype(kind))
+
+    after = str if before is int else int
+    labelled(300, 0, before).to_parquet(place / "in" / "0.parquet")
+    first = known(trained(config(place), None))
+    labelled(300, 0, after).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    timed = replace(first, mark=Mark("", time=100.0))
+    kinds = {int: r"numbers, such as \d", str: r"text, such as '\d'"}
+    said = rf"^Labels are {kinds[after]}, but were {kinds[before]}, when the champion was trained; "
+    for step in (promotion.look, promotion.challenge):
+        with pytest.raises(DataError, match=said):
+            step(settings, timed)
+
+
+def test_times_tell_what_is_new_and_the_latest_rows_judge(place: Path) -> None:
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = new_rows.read(settings)
+    then = new_rows.mark(reading)
+    assert then.time == 299 and then.files is None
+    rows(100, 1).to_parquet(place / "in" / "0.parquet")  # the same file with other rows: times tell all the same
+    reading = new_rows.read(settings)
+    assert new_rows.fresh(settings, reading, then).all()
+    assert new_rows.fresh(settings, reading, replace(then, time=1049.0)).sum() == 50
+    new = new_rows.fresh(settings, reading, replace(then, time=1049.0))
+    split, _ = divide(settings, reading, new)
+    assert reading.source.data.train.times is not None
+    assert sorted(reading.source.data.train.times[split.test].tolist()) == list(range(1085, 1100))
+    assert len(split.train) + len(split.validation) + len(split.test) == 100
+
+
+def test_groups_stay_on_one_side_also_with_their_old_rows(place: Path) -> None:
+    frame = rows(400, 0).assign(who=lambda f: f.index % 40)
+    frame.iloc[:200].to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.group=who")
+    then = new_rows.mark(new_rows.read(settings))
+    frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
+    reading = new_rows.read(settings)
+    split, _ = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    assert reading.source.data.train.groups is not None
+    sides = [
+        set(reading.source.data.train.groups[part].tolist()) for part in (split.train, split.validation, split.test)
+    ]
+    assert all(sides) and sum(map(len, sides)) == len(set.union(*sides)) == 40
+    assert split.test.min() >= 200 and 40 <= len(split.test) <= 80
+
+
+def test_dates_are_kept_as_texts_and_compared_as_dates(place: Path) -> None:
+    frame = rows(50, 0).assign(when=pd.date_range("2024-01-01", periods=50, tz="UTC"))
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = new_rows.read(settings)
+    then = new_rows.mark(reading)
+    assert isinstance(then.time, str) and then.time.startswith("2024-02-19")
+    assert not new_rows.fresh(settings, reading, then).any()
+    assert new_rows.fresh(settings, reading, replace(then, time="2024-02-10")).sum() == 9
+
+
+def test_a_changed_file_is_refused_by_name(place: Path) -> None:
+    settings = config(place)
+    then = new_rows.mark(new_rows.read(settings))
+    rows(301, 0).to_parquet(place / "in" / "0.parquet")
+    with pytest.raises(
+        DataError, match=r"^0\.parquet has changed .*; restore it .*, or choose another production\.model\.$"
+    ):
+        new_rows.fresh(settings, new_rows.read(settings), then)
+
+
+def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
+    settings = config(place)
+    then = new_rows.mark(new_rows.read(settings))
+    (place / "in" / "0.parquet").rename(place / "in" / "9.parquet")
+    (place / "in" / "8.parquet").write_bytes((place / "in" / "9.parquet").read_bytes())
+    assert not new_rows.fresh(settings, new_rows.read(settings), then).any()
+
+
+def test_rows_that_are_gone_or_came_late_are_counted(place: Path) -> None:
+    settings = config(place)
+    then = new_rows.mark(new_rows.read(settings))
+    rows(150, 1).to_parquet(place / "in" / "1.parquet")
+    (place / "in" / "0.parquet").unlink()
+    reading = new_rows.read(settings)
+    assert new_rows.news(reading, then, new_rows.fresh(settings, reading, then)) == News(150, 300, lost=300)
+    timed = config(place, "dataset.drop=[]", "dataset.time=when")
+    then = Mark("", time=1099.0, rows=90)  # as marks were before times were counted
+    reading = new_rows.read(timed)
+    assert new_rows.news(reading, then, new_rows.fresh(timed, reading, then)) == News(50, 90, late=10)
+
+
+@pytest.mark.parametrize("dates", [False, True])
+def test_rows_that_came_late_are_counted_also_when_others_left(place: Path, dates: bool) -> None:
+    def timed(frame: pd.DataFrame) -> pd.DataFrame:
+        when = pd.Timestamp("2020-01-01") + pd.to_timedelta(frame["when"], "h")
+        return frame.assign(when=when) if dates else frame
+
+    def found() -> News:
+        reading = new_rows.read(settings)
+        return new_rows.news(reading, then, new_rows.fresh(settings, reading, then))
+
+    first, file = rows(300, 0), place / "in" / "0.parquet"
+    timed(first).to_parquet(file)
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    then = new_rows.mark(new_rows.read(settings))
+    assert then.edges is not None and then.edges[-1] == then.time and len(then.edges) == len(then.counts or ()) == 100
+    assert found() == News(0, 300) and Mark(**json.loads(json.dumps(asdict(then)))) == then
+    late = rows(100, 2).assign(when=250)
+    timed(pd.concat([first[100:], late, rows(80, 1)], ignore_index=True)).to_parquet(file)
+    assert found() == News(80, 300, lost=100, late=100)
+    timed(first[:-1]).to_parquet(file)
+    assert found() == News(0, 300, lost=1, beyond=then.time)
+    decision = retraining.decide(RULES, found(), None)
+    assert decision.action == "alarm"
+    said = f"The champion's latest time, {then.time}, is later than all that are there. If the champion was trained"
+    assert said in decision.sentence
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_rows_that_the_champion_or_the_training_has_seen_do_not_judge(place: Path, kept: bool) -> None:
+    settings, file = config(place), place / "in"
+    then = new_rows.mark(new_rows.read(settings))
+    if not kept:
+        rows(200, 1).to_parquet(file / "1.parquet")  # as often as you like
+        rows(200, 1).to_parquet(file / "1-copy.parquet")
+    else:
+        pd.concat([rows(300, 0), rows(200, 1)], ignore_index=True).to_parquet(
+            file / "1.parquet"
+        )  # all that there is by now
+    reading = new_rows.read(settings)
+    new = new_rows.fresh(settings, reading, then)
+    found = new_rows.news(reading, then, new)
+    assert found == News(200, 300, repeated=200 if not kept else 300)
+    assert new_rows.mark(reading).rows == (800 if kept else 500)
+    split, said = divide(settings, reading, new)
+    X = [set(map(tuple, reading.source.data.train.X[part])) for part in (split.train, split.validation, split.test)]
+    assert len(split.test) == 60 and not said and not X[2] & (X[0] | X[1])
+    assert len(split.train) + len(split.validation) == (740 if kept else 440)
+    repeated = f"200 new rows. {found.repeated} rows of new files equal rows of others, so they do not count as new."
+    assert retraining.decide(RULES, found, moved(0)).sentence.startswith(f"retrain: {repeated}")
+
+
+def test_a_file_with_times_that_is_there_twice_counts_once(place: Path) -> None:
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    then = new_rows.mark(new_rows.read(settings))
+    for name in ("1", "1-copy"):
+        rows(200, 1).to_parquet(place / "in" / f"{name}.parquet")
+    reading = new_rows.read(settings)
+    new = new_rows.fresh(settings, reading, then)
+    assert new_rows.news(reading, then, new) == News(200, 300, repeated=200)
+    split, _ = divide(settings, reading, new)
+    assert len(split.test) == len(np.unique(reading.source.data.train.X[split.test], axis=0)) == 60
+    assert len(split.train) + len(split.validation) == 440
+    assert new_rows.mark(reading).rows == 500 == sum(new_rows.mark(reading).counts or ())
+    (place / "in" / "0.parquet").write_bytes((place / "in" / "1.parquet").read_bytes())
+    reading = new_rows.read(settings)
+    assert new_rows.fresh(settings, reading, then).sum() == 200
+
+
+def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Path) -> None:
+    settings = config(place)
+    then = new_rows.mark(new_rows.read(settings))
+    frame = rows(200, 1)
+    pd.concat([frame, frame[:50]], ignore_index=True).to_parquet(place / "in" / "1.parquet")
+    reading = new_rows.read(settings)
+    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    X = [set(map(tuple, reading.source.data.train.X[part])) for part in (split.train, split.validation, split.test)]
+    gone = 75 - len(split.test)
+    assert 10 < gone < 40 and not X[2] & (X[0] | X[1])
+    assert said == [
+        f"{gone} rows of the holdout equal rows of the training, the validation or the old data, so they were left out."
+    ]
+    pd.concat([frame] * 40, ignore_index=True).to_parquet(place / "in" / "1.parquet")
+    reading = new_rows.read(settings)
+    with pytest.raises(
+        DataError, match=r" to validate, \d to judge, without those that equal other rows; allowed: .*10"
+    ):
+        divide(settings, reading, new_rows.fresh(settings, reading, then))
+
+
+def test_files_after_a_data_set_of_the_catalogue_are_refused_and_the_other_way_round(place: Path) -> None:
+    settings = config(place)
+    reading = new_rows.read(settings)
+    said = r"^The data are files \(dataset\.path\), but were a data set of the catalogue .*; use what"
+    with pytest.raises(DataError, match=said):
+        new_rows.fresh(settings, reading, Mark("another", rows=1797))
+    catalogue = replace(reading, parts=None)
+    with pytest.raises(DataError, match=r"^The data are a data set of the catalogue .*, but were files"):
+        new_rows.fresh(settings, catalogue, new_rows.mark(reading))
+
+
+def test_groups_that_the_champion_does_not_know_judge_first(place: Path) -> None:
+    frame = rows(600, 0)
+    frame = frame.assign(who=np.where(frame.index < 450, frame.index % 30, 100 + frame.index % 10))
+    frame.iloc[:200].to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.group=who")
+    then = new_rows.mark(new_rows.read(settings))
+    frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
+    reading = new_rows.read(settings)
+    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    assert reading.source.data.train.groups is not None
+    assert (reading.source.data.train.groups[split.test] >= 100).all() and 105 <= len(split.test) <= 135 and not said
+    frame.iloc[200:500].to_parquet(place / "in" / "1.parquet")  # too few of them
+    reading = new_rows.read(settings)
+    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    assert reading.source.data.train.groups is not None
+    known = (reading.source.data.train.groups[split.test] < 100).sum()
+    assert known and said == [
+        f"{known} of the {len(split.test)} rows of the holdout are of groups that the champion was trained on, so it "
+        "may look better than it is."
+    ]
+
+
+@pytest.mark.parametrize(("sizes", "allowed"), [((0.6, 50), False), ((60, 0.2), False), ((60, 20), True)])
+def test_sizes_of_two_kinds_are_refused(place: Path, sizes: tuple[float, float], allowed: bool) -> None:
+    settings = config(place, f"split.train={sizes[0]}", f"split.validation={sizes[1]}", "split.test=20")
+    reading = new_rows.read(settings)
+    new = np.arange(300) >= 150
+    if allowed:
+        assert len(divide(settings, reading, new)[0].validation) == round((300 - 45) * 0.25)
+    else:
+        with pytest.raises(
+            DataError, match=r"^split\.train=.*, split\.validation=.*: give two counts, or two fractions"
+        ):
+            divide(settings, reading, new)
+
+
+def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place: Path) -> None:
+    settings = config(place, "production.lost_share=0.1")
+    first = known(trained(settings, None))
+    rows(100, 0).to_parquet(place / "in" / "0.parquet")
+    rows(50, 1).to_parquet(place / "in" / "1.parquet")
+    first = replace(first, mark=replace(first.mark, files={"gone.parquet": ""}))
+    alarm = promotion.look(config(place, "production.least=200"), first)
+    assert alarm.decision.action == "alarm" and alarm.drift is None and alarm.new == 150
+    again = promotion.look(config(place, "production.least=200"), first, (), alarm.sha256)
+    assert again.decision.action == "skip" and again.decision.sentence.endswith("It was acknowledged.")
+    rows(51, 1).to_parquet(place / "in" / "1.parquet")
+    assert promotion.look(config(place, "production.least=200"), first, (), alarm.sha256).decision.action == "alarm"
+
+
+def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: Path) -> None:
+    one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
+    digest = promotion.look(one, None).sha256
+    judged = [{"mark": {"sha256": digest}, "asked": promotion.asked(settings)} for settings in (one, other)]
+    said = "skip: 300 rows, on which a challenger was refused or rolled back already."
+    assert [promotion.look(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
+    assert promotion.look(third, None, judged).decision.action == "retrain"
+    rows(20, 1).to_parquet(place / "in" / "1.parquet")
+    assert promotion.look(one, None, judged).decision.action == "retrain"
+
+
+def test_rows_that_come_between_look_and_challenge_are_looked_at_first(place: Path) -> None:
+    settings = config(place)
+    found = promotion.look(settings, None)
+    promotion.challenge(settings, None, found.sha256)
+    rows(200, 1).to_parquet(place / "in" / "1.parquet")
+    with pytest.raises(DataError, match=r"were changed after they were looked at; start again\.$"):
+        promotion.challenge(settings, None, found.sha256)
+
+
+def test_a_time_that_has_not_come_yet_is_refused_before_all_later_rows_look_old(place: Path) -> None:
+    now = pd.Timestamp.now("UTC").floor("s")
+    frame = rows(50, 0).assign(when=[now - pd.Timedelta(hours=hour) for hour in range(50)])
+    frame.loc[0, "when"] = now + pd.Timedelta(hours=20)  # somebody's local time
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    new_rows.read(settings)
+    frame.loc[17, "when"] = pd.Timestamp("2099-01-01", tz="UTC")
+    frame.to_parquet(place / "in" / "0.parquet")
+    with pytest.raises(DataError, match=r"^dataset\.time when is in the future in row 17, such as 2099-01-01T"):
+        new_rows.read(settings)
+
+
+def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, real = config(place), new_rows.load_source
+
+    def load(wanted: Config) -> Any:
+        found = real(wanted)
+        rows(50, 1).to_parquet(place / "in" / "1.parquet")
+        return found
+
+    monkeypatch.setattr(new_rows, "load_source", load)
+    with pytest.raises(DataError, match=r"was changed while it was read; start again\.$"):
+        new_rows.read(settings)
+
+
+def test_what_arrives_during_the_training_is_new_the_next_time(place: Path) -> None:
+    settings = config(place)
+    made = promotion.challenge(settings, None)
+    rows(200, 1).to_parquet(place / "in" / "1.parquet")
+    fit(made)
+    first = promotion.duel(made)
+    assert first.facts["mark"]["rows"] == 300 and list(first.facts["mark"]["files"]) == ["0.parquet"]
+    assert promotion.look(settings, known(first)).new == 200
+
+
+def test_matrices_without_times_are_refused_before_anything_is_trained(place: Path) -> None:
+    frame = rows(100, 0)
+    np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str))
+    settings = config(place, f"dataset.path={place / 'm.npz'}", "dataset.drop=[]", "dataset.label=null")
+    with pytest.raises(
+        DataError, match=r"npz data are one file, .* allowed: an array of times in it, dataset\.time\.$"
+    ):
+        promotion.look(settings, None)
+    np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str), times=frame["when"])
+    assert promotion.look(settings, None).decision.action == "retrain"
+
+
+@pytest.mark.parametrize("dates", [1, 2, 3])
+def test_few_dates_divide_at_random_and_it_is_said(place: Path, dates: int) -> None:
+    frame = pd.concat([rows(300, 0).assign(when=0), rows(100, 1).assign(when=np.arange(100) * dates // 100 + 1)])
+    frame = frame.reset_index(drop=True)
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = new_rows.read(settings)
+    new = new_rows.fresh(settings, reading, Mark("", time=0.0, rows=300))
+    split, said = divide(settings, reading, new)
+    assert len(split.test) == {1: 30, 2: 50, 3: 33}[dates] and new[split.test].all()
+    random = ["Rows were divided at random and not by dataset.time when: too many rows have the latest time."]
+    assert said == (random if dates == 1 else [])
+    frame.loc[300:, "when"] = np.where(np.arange(100) < 5, 1, 2)  # nearly all at the last moment
+    frame.to_parquet(place / "in" / "0.parquet")
+    split, said = divide(settings, new_rows.read(settings), new)
+    assert len(split.test) == 30 and said == random
+
+
+def test_a_label_of_the_latest_rows_only_is_learnt_and_judged(place: Path) -> None:
+    frame = rows(400, 0)
+    frame.loc[380:, "label"] = "dog"
+    frame.to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.time=when")
+    reading = new_rows.read(settings)
+    split, said = divide(settings, reading, new_rows.fresh(settings, reading, Mark("", time=299.0)))
+    assert said == [
+        "Rows were divided at random and not by dataset.time when: only the latest rows have some of the labels."
+    ]
+    y = reading.source.data.train.y
+    assert all((y[part] == "dog").any() for part in (split.train, split.validation, split.test))
+
+
+@pytest.mark.parametrize("more", [(), ("dataset.group=who",)])
+def test_a_label_too_rare_for_all_parts_trains(place: Path, more: tuple[str, ...]) -> None:
+    frame = rows(400, 0).assign(who=lambda f: f.index // 5)
+    settings = config(place, *more) if more else config(place, "dataset.drop=[when, who]")
+    for only in (range(399, 400), range(395, 400)):
+        frame.loc[only, "label"] = "dog"
+        frame.iloc[:300].to_parquet(place / "in" / "0.parquet")
+        frame.iloc[300:].to_parquet(place / "in" / "1.parquet")
+        reading = new_rows.read(settings)
+        split, said = divide(settings, reading, np.arange(400) >= 300)
+        y = reading.source.data.train.y
+        assert (y[split.train] == "dog").any()
+        assert said in ([], ["Labels with too few rows for the holdout, so all of them are trained on: dog."])
+        if more:
+            groups = reading.source.data.train.groups
+            assert groups is not None and not set(groups[split.train]) & set(groups[split.test])
+
+
+@pytest.mark.parametrize("holdout", [0.99, 0.004])
+def test_a_holdout_that_leaves_a_part_empty_is_one_sentence(place: Path, holdout: float) -> None:
+    settings = config(place, f"production.holdout={holdout}")
+    reading = new_rows.read(settings)
+    with pytest.raises(DataError, match=rf"^production\.holdout {holdout:g}, with 100 new rows and 0 old ones, makes"):
+        divide(settings, replace(reading, source=taken(reading.source, 100)), np.ones(100, bool))
+
+
+def taken(source: Source, n: int) -> Source:
+    data = replace(source.data, train=source.data.train.take(np.arange(n)))
+    return replace(source, data=data, kept=source.kept[:n])
+
+
+def test_a_champion_without_missing_values_is_asked_about_rows_that_have_some(place: Path) -> None:
+    first = trained(config(place), None)
+    rows(200, 1).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "1.parquet")
+    settings = config(place, "dataset.missing=impute")
+    found = promotion.look(settings, known(first))
+    assert found.drift is not None and [shift.name for shift in found.drift.inputs if shift.drifted] == ["a"]
+    second = trained(settings, known(first))
+    assert second.champion is not None and second.champion.n_test == second.score.n_test == 60
+    assert promotion.look(settings, known(second)).new == 0
+    rows(200, 2).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "2.parquet")
+    again = promotion.look(settings, known(second)).drift
+    assert again is not None and trained(settings, known(second)).champion is not None
+
+
+def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Path) -> None:
+    first = trained(config(place), None)
+    timed = known(first)
+    frame = rows(200, 1)[["b", "when", "label", "a"]].assign(c=0.5)
+    (place / "in" / "0.parquet").unlink()  # so that the first file says the order
+    frame.to_parquet(place / "in" / "1.parquet")
+    settings = config(place, "production.lost_share=1")
+    found = promotion.look(settings, timed)
+    assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
+    made = promotion.challenge(settings, timed)
+    assert made.champion is not None and made.champion.error < 0.1
+    frame.drop(columns="a").to_parquet(place / "in" / "1.parquet")
+    for step in (promotion.look, promotion.challenge):
+        with pytest.raises(DataError, match=r"^Column 'a' is missing; the champion needs it: "):
+            step(settings, timed)
+
+
+def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path) -> None:
+    def texts(n: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(2, size=n)
+        words = np.minimum(rng.zipf(1.3, size=(n, 12)), 2000) + 3000 * (rng.random((n, 12)) < 0.2 + 0.3 * y[:, None])
+        said = [" ".join(f"w{word}" for word in row) for row in words]
+        return pd.DataFrame({"said": said, "label": np.array(["ant", "bee"])[y]})
+
+    linear = "methods={ours: {estimator: ldsvm, params: {map: linear, max_iter: 5}, search: {C: [1]}}}"
+    texts(300, 0).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "dataset.drop=[]", "dataset.text=said", "features=[tfidf]", linear)
+    first = trained(settings, None)
+    texts(300, 1).to_parquet(place / "in" / "1.parquet")
+    drift = promotion.look(settings, known(first)).drift
+    assert drift is not None and len(drift.inputs) > 300 and drift.sentences == ["Nothing has drifted."]
+    assert trained(settings, known(first)).champion is not None
+
+
+def test_an_overfitted_map_does_not_look_like_drift(place: Path) -> None:
+    def wide(n: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.normal(size=(n, 60)), columns=[f"x{d}" for d in range(60)])
+        return table.assign(label=np.where(table["x0"] + 0.5 * rng.normal(size=n) > 0, "ant", "bee"))
+
+    (place / "in" / "0.parquet").unlink()
+    wide(200, 0).to_parquet(place / "in" / "0.parquet")
+    flexible = (
+        "methods={ours: {estimator: ldsvm, params: {gamma: 0.05, n_basis: 110, C: 100, max_iter: 5}},"
+        " linear: {estimator: linear_svm}}"
+    )
+    settings = config(place, "dataset.drop=[]", flexible)
+    first = trained(settings, None)
+    X, y = promotion.challenge(settings, None).prepared.arrays("train", "original")
+    assert (first.pipeline.predict(pd.DataFrame(X, columns=[f"x{d}" for d in range(60)])) == y).mean() > 0.94
+    assert first.score.error > 0.15  # so the map knows its training rows by heart
+    wide(300, 1).to_parquet(place / "in" / "1.parquet")
+    drift = promotion.look(settings, known(first)).drift
+    assert drift is not None and not drift.latent.drifted and drift.latent.psi < 0.5
+    assert drift.sentences == ["Nothing has drifted."]
+
+
+def test_times_that_come_or_go_are_refused(place: Path) -> None:
+    settings = config(place)
+    then = new_rows.mark(new_rows.read(settings))
+    timed = config(place, "dataset.drop=[]", "dataset.time=when")
+    with pytest.raises(DataError, match=r"^dataset\.time is when, but the champion was trained without it"):
+        new_rows.fresh(timed, new_rows.read(timed), then)
+
+
+def test_a_new_file_that_sorts_before_the_old_ones_is_the_new_one(place: Path) -> None:
+    settings = config(place, "dataset.missing=drop")
+    then = new_rows.mark(new_rows.read(settings))
+    frame = rows(20, 1).assign(a=lambda f: f["a"].where(np.arange(20) > 4))  # five rows are left out on reading
+    frame.to_parquet(place / "in" / "-1.parquet")
+    new = new_rows.fresh(settings, new_rows.read(settings), then)
+    assert np.flatnonzero(new).tolist() == list(range(15)) and len(new) == 315
+
+
+def test_data_of_the_catalogue_are_new_when_their_content_is(tmp_path: Path) -> None:
+    paths = [f"paths.cache={tmp_path / 'cache'}", f"paths.runs={tmp_path / 'runs'}"]
+    settings = load_config("conf/production/digits.yaml", paths, root=ROOT)
+    reading = new_rows.read(settings)
+    then = new_rows.mark(reading)
+    assert then == Mark(reading.source.data.sha256, rows=1797)
+    assert not new_rows.fresh(settings, reading, then).any()
+    assert new_rows.fresh(settings, reading, Mark("another")).all()
+
+
+def shift(name: str, drifted: bool) -> Shift:
+    return Shift(name, 1.0 if drifted else 0.0, 0.0 if drifted else 1.0, drifted)
+
+
+def moved(inputs: int, unknown: tuple[str, ...] = ()) -> Drift:
+    return Drift(tuple(shift(str(i), i < inputs) for i in range(4)), shift("label", False), shift("l", False), unknown)
+
+
+@pytest.mark.parametrize(
+    ("new", "drift", "rules", "action"),
+    [
+        (99, None, {}, "skip"),
+        (100, moved(0), {}, "retrain"),
+        (100, moved(1), {}, "retrain"),
+        (100, moved(2), {}, "retrain"),
+        (100, moved(3), {}, "alarm"),
+        (100, moved(4), {"alarm_share": 1}, "retrain"),
+        (100, moved(1), {"alarm_share": 0}, "alarm"),
+        (100, moved(0, ("dog",)), {}, "alarm"),
+        (100, moved(0, ("dog",)), {"unknown_labels": "retrain"}, "retrain"),
+    ],
+)
+def test_rows_and_drift_decide(new: int, drift: Drift | None, rules: dict[str, Any], action: str) -> None:
+    wanted = ProductionConfig.model_validate({"model": "m", "drift": rules})
+    assert retraining.decide(wanted, News(new), drift).action == action
+
+
+@pytest.mark.parametrize(
+    ("found", "drift", "rules", "action", "said"),
+    [
+        (News(100, 300, lost=10), moved(0), {}, "retrain", "10 of the champion's 300 rows are no longer there."),
+        (News(100, 300, lost=151), moved(0), {}, "alarm", "more than 0.5 of its rows, production.lost_share."),
+        (News(100, 300, lost=300), moved(0), {"lost_share": 1}, "retrain", "300 of the champion's 300 rows"),
+        (News(9, 300, lost=300), None, {}, "alarm", "300 of the champion's 300 rows are no longer there. That is more"),
+        (News(9, 300, lost=30), None, {}, "skip", "30 of the champion's 300 rows are no longer there."),
+        (News(100, 300, lost=300), moved(4), {}, "alarm", "no longer there. That is more than 0.5 of its rows, "),
+        (News(50, 300, late=30), None, {}, "skip", "30 rows came late: "),
+        (News(0, 300, late=100), None, {}, "alarm", "the champion was trained with a wrong time"),
+        (News(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
+        (News(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
+        (News(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
+        (News(100, 300), moved(4), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (News(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (News(100), moved(0), {"holdout": 0.001}, "skip", "production.holdout of 0.001 leaves 0 of them to judge, 10"),
+        (News(100), moved(0), {"holdout": 0.1}, "retrain", "100 new rows."),
+    ],
+)
+def test_what_is_gone_late_or_acknowledged_is_told(
+    found: News, drift: Drift | None, rules: dict[str, Any], action: str, said: str
+) -> None:
+    decision = retraining.decide(ProductionConfig.model_validate({"model": "m", **rules}), found, drift)
+    assert decision.action == action and said in decision.sentence
+
+
+def test_numbers_and_reasons_read_as_sentences() -> None:
+    assert moved(1).sentences == ["1 of 4 inputs has drifted (stability index): 0 (1.00)."]
+    rules = ProductionConfig.model_validate({"model": "m", "drift": {"psi": 0.2}})
+    decision = retraining.decide(rules, News(100, 300, lost=200, late=200), moved(4, ("dog",)))
+    starts = [
+        "100 new",
+        "200 of",
+        "That is more",
+        "200 rows came",
+        "If the",
+        "4 of 4",
+        "New",
+        "100 % of",
+        "New",
+        "Look",
+    ]
+    assert [said.startswith(start) for said, start in zip(decision.reasons, starts, strict=True)] == [True] * 10
+
+
+def test_an_acknowledgement_asks_for_the_same_challenger(place: Path) -> None:
+    plain, given = config(place), config(place, "production.acknowledge=true")
+    assert promotion.asked(plain) == promotion.asked(given) != promotion.asked(config(place, "seed=1"))
+
+
+def test_the_search_is_around_the_champion() -> None:
+    method = MethodConfig(estimator="ldsvm", params={"gamma": 0.1}, search={"n_basis": [50, 100], "C": [1.0]})
+    near = retraining.around(method, {"gamma": 0.2, "n_basis": 90, "C": 0.3, "map": "adaptive_rbf"}, RULES)
+    assert near.params == {"gamma": 0.1}  # as the file says: only what is searched is the champion's
+    assert near.search == {"n_basis": [30, 90, 270], "C": pytest.approx([0.1, 0.3, 0.9])}
+    whole = retraining.around(method, {"n_basis": 90, "C": 1}, RULES)
+    assert whole.space["C"] == pytest.approx([1 / 3, 1, 3])
+    low = ProductionConfig.model_validate({"model": "m", "gate": {"n_basis": {"threshold": 100}}})
+    assert retraining.around(method, {"n_basis": 90, "C": 1.0}, low).space["n_basis"] == [30, 90]
+    assert near.strategy is None
+    few = retraining.around(method, {"n_basis": 90, "C": 0.3}, ProductionConfig(model="m", trials=4))
+    assert few.strategy is not None and few.strategy.n_candidates == 4
+    assert retraining.around(method, {"C": None, "gamma": "scale"}, RULES).search == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("production.method=linear", r'production.method "linear"'),
+        ("split.repeats=2", "production keeps one model"),
+        ("production.gate.error_percents=1", "error_percents"),
+        ("production.holdout=1", "production.holdout"),
+        ("production.model='a b'", "production.model"),
+    ],
+)
+def test_what_production_cannot_mean_is_refused(place: Path, change: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(place, change)

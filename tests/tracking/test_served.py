@@ -1,0 +1,113 @@
+"""Logged models as MLflow's own tools take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas
+import pytest
+from mlflow.exceptions import MlflowException
+
+from ldsvm import LDSVMClassifier
+from ldsvm.experiment.storing import UntrustedModel
+from ldsvm.tracking.client import Tracker, download
+from ldsvm.tracking.served import Served
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
+    pytest.mark.filterwarnings("ignore:Operation with range is deprecated"),  # of pandas, in MLflow
+]
+
+
+@pytest.fixture(scope="module")
+def tracker(tmp_path_factory: pytest.TempPathFactory) -> Tracker:
+    return Tracker(tmp_path_factory.mktemp("store"), "tests")
+
+
+@pytest.fixture(scope="module")
+def logged(tracker: Tracker) -> tuple[str, pandas.DataFrame, Any]:
+    """The address of a model of two columns, whole numbers as its input, and the answers to them."""
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(rng.integers(2, 100, size=(60, 2)), columns=["height", "age"])
+    labels = np.where(table["height"] > table["age"], "tall", "old")
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(table.astype("float32"), labels)
+    with tracker.run("table", kind="method") as run:
+        return run.model(model, table[:5], "table"), table, model.predict(table.astype("float32"))
+
+
+def answer(loaded: Any, body: Any) -> tuple[int, str]:
+    """Status and text that `mlflow models serve` answers a request with, without the server."""
+    from mlflow.pyfunc import scoring_server
+
+    try:
+        found = scoring_server.invocations(
+            json.dumps(body).encode(), "application/json", loaded, loaded.metadata.get_input_schema()
+        )
+    except MlflowException as error:
+        return error.get_http_status_code(), error.serialize_as_json()
+    return found.status, found.response
+
+
+def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple[str, Any, Any]) -> None:
+    # a stack trace has the paths of the server
+    source, table, right = logged
+    loaded = mlflow.pyfunc.load_model(source)
+    columns, good = ["height", "age"], table[:3].to_numpy().tolist()
+    status, text = answer(loaded, {"dataframe_split": {"columns": columns, "data": good}})
+    assert status == 200 and json.loads(text) == {"predictions": right[:3].tolist()}
+    for cell, said in {None: "no value", float("inf"): "inf"}.items():
+        status, text = answer(loaded, {"dataframe_split": {"columns": columns, "data": [good[0], [5.0, cell]]}})
+        assert status == 400 and f"Row 1 (of 0 to 1) has {said} in column 'age'; the model needs" in text
+        assert "trace" not in text and ".py" not in text
+    for wrong in ({"columns": ["height"], "data": [[1.0]]}, {"columns": columns, "data": [["x", 1.0]]}, {}):
+        status, text = answer(loaded, {"dataframe_split": wrong})
+        assert status == 400 and "trace" not in text and ".py" not in text
+
+
+def test_a_fault_of_the_model_is_told_to_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(MlflowException, match=r"^The model failed with AttributeError; the log of the server has"):
+        Served(None).predict(np.zeros((1, 2)))
+    assert "no attribute 'predict'" in caplog.text
+
+
+def test_a_file_with_more_than_our_models_is_refused_by_pyfunc(logged: tuple[str, Any, Any], tmp_path: Path) -> None:
+    from sklearn.preprocessing import FunctionTransformer
+    from skops.io import dump
+
+    folder = download(logged[0], str(tmp_path))
+    dump(FunctionTransformer(np.sqrt), folder / "model.skops")
+    with pytest.raises(UntrustedModel):
+        mlflow.pyfunc.load_model(str(folder))
+
+
+def test_predict_of_mlflow_models(logged: tuple[str, Any, Any], tmp_path: Path) -> None:
+    # it writes whole numbers as JSON, which are read by the signature
+    source, table, right = logged
+    mlflow.models.predict(source, table, env_manager="local", output_path=str(tmp_path / "answers.json"))
+    assert json.loads((tmp_path / "answers.json").read_text()) == {"predictions": right.tolist()}
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow's own use of pandas and matplotlib
+def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracker) -> None:
+    source, table, right = logged
+    with tracker.run("evaluate", kind="method") as run, mlflow.start_run(run_id=run.id):
+        found = mlflow.models.evaluate(
+            source, table.astype(float).assign(answer=right), targets="answer", model_type="classifier",
+            evaluator_config={"log_explainer": False, "log_model_explainability": False},
+        )  # fmt: skip
+    assert found.metrics["accuracy_score"] == 1.0
+
+
+def test_int64_is_taken_as_float(logged: tuple[str, Any, Any]) -> None:
+    # not every int64 is a float64, so MLflow refuses it whatever the signature of numbers
+    source, table, right = logged
+    loaded = mlflow.pyfunc.load_model(source)
+    for kind in ("int64", "Int64"):
+        with pytest.raises(MlflowException, match=r"Can not safely convert [iI]nt64 to float64"):
+            loaded.predict(table.astype(kind))
+        assert np.array_equal(loaded.predict(table.astype(kind).astype(float)), right)
