@@ -299,7 +299,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         self._validate_params()
         by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
         if self.n_basis == "auto" and not by_blocks:
-            from ldsvm.sizes import automatic
+            from ldsvm.auto_size import automatic
 
             chosen = automatic(self, X, y, sample_weight, eval_set=eval_set, callback=callback)
             self.__dict__ = {**vars(chosen), **self.get_params(deep=False)}

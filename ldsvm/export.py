@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ldsvm.archive import replaced
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.rbf import FLOAT32_RANGE, Gaussians
-from ldsvm.saving import replaced
 from ldsvm.typing import Array
 
 LINEAR = (

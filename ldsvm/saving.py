@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
-import zipfile
-from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from ldsvm.archive import FLOATS, Header, check_numbers, expect, headers_of, replaced
+from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps.features import Basis, BasisMap
 from ldsvm.maps.linear import Identity
-from ldsvm.maps.rbf import RBF, Gaussians
+from ldsvm.maps.rbf import Gaussians
 from ldsvm.typing import Array
-
-if TYPE_CHECKING:
-    from ldsvm.estimator import LDSVMClassifier
 
 FORMAT, VERSION = "ldsvm", 2  # raise the version when a file that is written is no longer read right by older code
 FACTS, INIT = "facts", "params.init"
 SIZES = ("n_components_", "n_basis_", "n_features_in_")  # L, M and D
 COUNTS = (*SIZES, "n_iter_", "best_iter_")
-FLOATS = ("coef_", "intercept_", "map.W", "map.centers", "map.gamma")
 NAMES = {FACTS, INIT, *FLOATS, "classes_"}
 LABELS = 2**26  # bytes of labels that are texts: NumPy makes all as wide as the longest
-FAR = 10 * RBF.largest  # of a centre: learned ones move
-LARGEST, LARGEST_LINEAR = 1e38, 1e150  # of a decision, where no input is above 1: the first is float32's
-
-Header = tuple[tuple[int, ...], np.dtype[Any]]  # shape and type of an array
 
 
 class NotSaved(ValueError):
@@ -61,10 +53,6 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    from sklearn.utils.validation import check_is_fitted
-
-    from ldsvm.estimator import LDSVMClassifier
-
     if not isinstance(model, LDSVMClassifier):
         raise NotSaved(
             f"{type(model).__name__} cannot be saved; allowed: a fitted LDSVMClassifier, also of a pipeline."
@@ -109,7 +97,7 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
                 version = facts["version"] if facts["format"] == FORMAT else 0
                 if isinstance(version, int) and version > VERSION:
                     raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
-                _expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
+                expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
                 _check_sizes(facts, headers)
                 arrays = {name: file[name] for name in headers if name != FACTS}
         return _model(facts, arrays)
@@ -122,56 +110,32 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
         raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({reason}).") from None
 
 
-def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
-    """Return shape and type of the arrays of a file by name, as their first bytes tell them and the file holds them.
-
-    Raises ValueError for arrays of other names, and for what takes more memory than the file is large.
-    """
-    found: dict[str, Header] = {}
-    size = os.fstat(stream.fileno()).st_size
-    with zipfile.ZipFile(stream) as archive:
-        for member in archive.infolist():
-            name = member.filename.removesuffix(".npy")
-            _expect(name in names, f"unknown part {member.filename!r}")
-            _expect(name not in found, f"{name} is there twice")
-            _expect(member.compress_type == zipfile.ZIP_STORED, "a part is compressed")  # which could be of any size
-            size -= member.file_size
-            _expect(size >= 0, "its parts are larger than the file")
-            with archive.open(member) as part:
-                _expect(np.lib.format.read_magic(part) == (1, 0), f"{name} is no array")
-                shape, _, dtype = np.lib.format.read_array_header_1_0(part)
-                holds = member.file_size - part.tell()
-            _expect(math.prod(shape) * dtype.itemsize == holds, f"{name} of shape {shape} is not of its size")
-            found[name] = shape, dtype
-    return found
-
-
 def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
     """Raise ValueError unless all arrays and labels are of the shapes and types of one model."""
     for name in COUNTS:
         least = 1 if name in SIZES else 0
-        _expect(type(facts[name]) is int and facts[name] >= least, f"{name} is {facts[name]!r}")
+        expect(type(facts[name]) is int and facts[name] >= least, f"{name} is {facts[name]!r}")
     L, M, D = (facts[name] for name in SIZES)
     K, kind = facts["scheme"]
-    _expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
+    expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
     machines = Scheme(K, kind).n_machines
     wanted = {"coef_": (machines, L), "intercept_": (machines,), "map.W": (M, L)}
     if "map.centers" in headers:
         wanted["map.centers"] = (M, D)
-        _expect(headers["map.gamma"][0] in ((), (M,)), "widths do not belong to the centres")
+        expect(headers["map.gamma"][0] in ((), (M,)), "widths do not belong to the centres")
     else:
-        _expect(M == D and "map.gamma" not in headers, f"a linear map of {D} inputs has {M} weights")
+        expect(M == D and "map.gamma" not in headers, f"a linear map of {D} inputs has {M} weights")
     if facts["labels"] is None:
         wanted["classes_"] = (K,)
-        _expect(headers["classes_"][1].kind in "biuf", "labels are no numbers")
+        expect(headers["classes_"][1].kind in "biuf", "labels are no numbers")
     else:
         _check_texts(facts["labels"], K)
     for name, shape in wanted.items():
-        _expect(headers[name][0] == shape, f"{name} has shape {headers[name][0]}, not {shape}")
+        expect(headers[name][0] == shape, f"{name} has shape {headers[name][0]}, not {shape}")
     for name in (name for name in FLOATS if name in headers):
-        _expect(headers[name][1] in (np.float32, np.float64), f"{name} is no array of floats")
+        expect(headers[name][1] in (np.float32, np.float64), f"{name} is no array of floats")
     names = facts["names"]
-    _expect(
+    expect(
         names is None or (len(names) == D and all(isinstance(name, str) for name in names)),
         "names of the wrong number",
     )
@@ -179,37 +143,17 @@ def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
 
 def _check_texts(texts: Any, K: int) -> None:
     """Raise ValueError unless these are labels of K classes, after the kind of their array, that memory can hold."""
-    _expect(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "labels are no texts")
-    _expect(len(texts) == K + 1, f"{len(texts) - 1} labels of {K} classes")
+    expect(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "labels are no texts")
+    expect(len(texts) == K + 1, f"{len(texts) - 1} labels of {K} classes")
     longest = max(map(len, texts[1:]))
-    _expect(
+    expect(
         texts[0] == "O" or 4 * K * longest <= LABELS,
         f"{K:,} labels of up to {longest:,} letters take more than {LABELS >> 20} MB",
     )
 
 
-def check_numbers(arrays: dict[str, Array]) -> None:
-    """Raise ValueError for weights, machines, centres or widths that are not finite, or so large that no decision is.
-
-    With basis functions at most 1, a decision is at most sum_ml |V_kl| |W_ml| + |b_k|.
-    """
-    for name in (name for name in FLOATS if name in arrays):
-        _expect(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
-    largest = LARGEST_LINEAR
-    if "map.centers" in arrays:
-        largest = LARGEST
-        _expect(bool((np.abs(arrays["map.centers"]) <= FAR).all()), f"map.centers has values beyond {FAR:g}")
-        _expect(bool((arrays["map.gamma"] > 0).all()), "map.gamma is not positive")
-    W, V, b = (np.abs(arrays[name], dtype=np.float64) for name in ("map.W", "coef_", "intercept_"))
-    with np.errstate(over="ignore", invalid="ignore"):
-        reach = V @ W.sum(axis=0) + b
-    _expect(bool((reach <= largest).all()), f"weights and machines give decisions beyond {largest:g}")
-
-
 def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     """Return the classifier, of sizes that are known to be right, once its values have the range that a fit gives."""
-    from ldsvm.estimator import LDSVMClassifier
-
     check_numbers(arrays)
     params = facts["params"]
     given: dict[str, Any] = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
@@ -218,7 +162,7 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     model._validate_params()
     for name in COUNTS:
         setattr(model, name, facts[name])
-    _expect(isinstance(facts["history_"], list) and isinstance(facts["stop_reason_"], str), "no history")
+    expect(isinstance(facts["history_"], list) and isinstance(facts["stop_reason_"], str), "no history")
     model.history_, model.stop_reason_ = facts["history_"], facts["stop_reason_"]
     model._sparse = facts["sparse"] is True
     model._scheme, model._shape_fitted = Scheme(*facts["scheme"]), list(facts["shape"])
@@ -281,23 +225,5 @@ def _read_labels(texts: list[str] | None, arrays: dict[str, Array]) -> Array:
         classes = arrays["classes_"]
     else:
         classes = np.array(texts[1:], dtype=object if texts[0] == "O" else str)
-    _expect(bool(np.array_equal(classes, np.unique(classes))), "labels are not in order")
+    expect(bool(np.array_equal(classes, np.unique(classes))), "labels are not in order")
     return classes
-
-
-def _expect(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)
-
-
-def replaced(path: str | os.PathLike[str], write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
-    """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
-    from ldsvm.atomic import replacing
-
-    try:
-        with replacing(Path(path).resolve()) as temporary, temporary.open("wb") as file:  # of a link what it means
-            write(file)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise failure(f"{path!s} cannot be written ({reason}).") from None
-    return Path(path)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from ldsvm import threads
+from ldsvm.auto_size import seeded
 from ldsvm.estimator import LDSVMClassifier
+from ldsvm.methods.sizes import arrays
+from ldsvm.speed import predict_us as timed
 
 REPEATS = 5  # predictions of which the median counts
-FIRST, LARGEST = 32, 4096  # numbers that n_basis="auto" tries, doubling
-TOLERANCE = 0.002  # of the validation error, for which half the size is a good bargain
 
 
 def size_path(
@@ -44,7 +43,7 @@ def size_path(
     [5, 10, 20]
     """
     steps, classifier = _parted(estimator)
-    classifier = _seeded(classifier)
+    classifier = seeded(classifier)
     models = [clone(classifier).set_params(n_basis=size) for size in sizes]
     if not models:
         raise ValueError("sizes is empty; give at least one number of basis functions.")
@@ -130,50 +129,6 @@ def _parted(estimator: Any) -> tuple[Pipeline | None, LDSVMClassifier]:
     return clone(estimator[:-1]) if classifier is not estimator else None, clone(classifier)
 
 
-def _seeded(estimator: LDSVMClassifier) -> LDSVMClassifier:
-    """Return the estimator with a number as its seed: clones then set aside the same validation rows."""
-    if isinstance(estimator.random_state, Integral):
-        return estimator
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    seeded: LDSVMClassifier = clone(estimator).set_params(random_state=seed)
-    return seeded
-
-
-def automatic(
-    estimator: LDSVMClassifier, X: Any, y: Any, sample_weight: Any, *, eval_set: Any, callback: Any
-) -> LDSVMClassifier:
-    """Return the fit with the smallest of 32, 64, 128, … basis functions that is within 0.2 % of the best of them.
-
-    They double until the validation error has twice not become lower, there are no more rows, or a fit was stopped by
-    the callback or the time limit. Arguments: as for
-    `LDSVMClassifier.fit`. Raises ValueError without validation rows.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> LDSVMClassifier(n_basis="auto", early_stopping=True, random_state=0).fit(X, y).n_basis_
-    32
-    """
-    if eval_set is None and not estimator.early_stopping:
-        raise ValueError("n_basis='auto' needs rows to choose by: pass an eval_set, or early_stopping=True.")
-    estimator = _seeded(estimator)
-    models: list[LDSVMClassifier] = []
-    errors: list[float] = []
-    size = FIRST
-    while size <= LARGEST and (len(errors) < 3 or min(errors[-2:]) < min(errors[:-2])):
-        model = clone(estimator).set_params(n_basis=size, warm_start=False)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "n_basis=.* is more than the .* distinct training rows")
-            model.fit(X, y, sample_weight, eval_set=eval_set, callback=callback)
-        models.append(model)
-        errors.append(float(model.history_[model.best_iter_]["valid_error"]))
-        if model.map_.n_basis < size or model.stop_reason_ in ("callback", "time_limit"):
-            break
-        size *= 2
-    return next(model for model, error in zip(models, errors, strict=True) if error <= min(errors) + TOLERANCE)
-
-
 def model_bytes(model: Any) -> int:
     """Return the bytes of the arrays that a prediction needs: centres, widths, weights and machines.
 
@@ -183,8 +138,6 @@ def model_bytes(model: Any) -> int:
     >>> model_bytes(LDSVMClassifier(map="linear").fit(*load_iris(return_X_y=True)))
     136
     """
-    from ldsvm.methods.sizes import arrays
-
     return sum(int(array.nbytes) for array in arrays(_classifier(model)))
 
 
@@ -198,8 +151,6 @@ def predict_us(model: Any, X: Any) -> float:
     >>> predict_us(LDSVMClassifier(random_state=0).fit(X, y), X) > 0
     True
     """
-    from ldsvm.experiment.compare.judge import predict_us as timed
-
     X = X if hasattr(X, "shape") else np.asarray(X)
     model.predict(X)  # caches and compilers are warm afterwards
     return timed(model, X, REPEATS, threads.n_threads(_classifier(model).n_jobs))

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ldsvm.archive import check_numbers, headers_of, replaced
 from ldsvm.mac.state import Model, Progress
 from ldsvm.maps.features import Basis, BasisMap
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
-from ldsvm.saving import check_numbers, headers_of, replaced
 from ldsvm.typing import Array
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ldsvm import memory
 from ldsvm.blocks.nearest import Nearest
 from ldsvm.blocks.source import Block, BlockError, RowBlocks
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
-from ldsvm.methods import memory
 from ldsvm.typing import Array
 
 UNKNOWN = 2**31  # bytes that are taken for free where nothing tells

@@ -14,9 +14,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from ldsvm.methods import memory
+from ldsvm import memory
+from ldsvm.memory import MIB as MIB
 
-MIB = 2**20
 # Beside the limit: libraries that a first fit loads, and stacks and heaps of its threads. Measured: 50 to 70 MiB on one
 # thread, 16 more for each further one.
 LIBRARIES, THREAD = 64 * MIB, 24 * MIB

@@ -7,7 +7,7 @@ from typing import Any
 
 def ours() -> Any:
     """Return our classifier."""
-    from ldsvm import LDSVMClassifier
+    from ldsvm.estimator import LDSVMClassifier
 
     return LDSVMClassifier()
 

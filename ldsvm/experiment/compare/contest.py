@@ -199,7 +199,7 @@ def is_cold() -> bool:
 
 def warm(_: Tell) -> None:
     """Load our compiled kernels, which a first run on a machine compiles, so that no fit's clock counts it."""
-    from ldsvm import LDSVMClassifier
+    from ldsvm.estimator import LDSVMClassifier
 
     X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
     for classes in (2, 3):

@@ -199,7 +199,7 @@ def _arguments(job: Job, data: Data, on_step: OnStep | None) -> tuple[tuple[Any,
 
 
 def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
-    from ldsvm import fit_path
+    from ldsvm.path import fit_path
 
     _check_memory(job, job.points[0], data)  # C, in which they differ, has no say in it
     estimator = job.method.make(job.points[0], seed=job.seed, n_jobs=job.n_jobs)
