@@ -28,6 +28,7 @@ from benchmarks.distorted import BLOCK, Distortion, folder
 from benchmarks.harness import Bar, Result, clock, everything, mnist, progress
 from ldsvm import LDSVMClassifier, RowBlocks
 from ldsvm.blocks import OnRay, Serial, Threads
+from ldsvm.blocks.source import Rows
 from ldsvm.experiment.search.local_cluster import Nodes
 
 LARGE, FIRST, M = 2_000_000, 60_000, 1_000
@@ -138,7 +139,7 @@ def _apart(a: Any, b: Any) -> float:
 class Watched(OnRay):
     """An executor whose workers can be killed."""
 
-    def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Any:
+    def team(self, train: Rows, valid: Rows | None, n_jobs: int | None) -> Any:
         team = super().team(train, valid, n_jobs)
         object.__setattr__(self, "last", team)
         return team

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ldsvm.datasets.catalog import Entry
     from ldsvm.datasets.dataset import Places
+    from ldsvm.datasets.entry import Entry
 
 ACTIONS = {
     "list": "a table of the data sets: size, licence, and where each one is now",

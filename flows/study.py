@@ -14,7 +14,7 @@ from prefect.states import Completed
 from flows import ROOT
 from flows.progress import key, working
 from flows.stages import TRACKING
-from ldsvm.experiment.compare.results import slug
+from ldsvm.datasets.words import slug
 from ldsvm.report.marks import escape
 from ldsvm.report.studies import keep
 from ldsvm.report.studies.base import Context, Page, study

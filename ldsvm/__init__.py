@@ -2,10 +2,11 @@
 
 `LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
 one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
-for files. `RowBlocks` are rows that need not fit into memory, see `ldsvm.blocks`.
+for files. `RowBlocks` are rows that need not fit into memory, `Serial`, `Threads` and `OnRay` who works on them, and
+`BlockError` is what they raise.
 """
 
-from ldsvm.blocks.source import RowBlocks
+from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.export import to_onnx
 from ldsvm.path import fit_path
@@ -13,8 +14,12 @@ from ldsvm.saving import load, save
 from ldsvm.sizes import size_path, smallest
 
 __all__ = [
+    "BlockError",
     "LDSVMClassifier",
+    "OnRay",
     "RowBlocks",
+    "Serial",
+    "Threads",
     "__version__",
     "fit_path",
     "load",

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import threads
-from ldsvm.blocks.source import RowBlocks
+from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.checks import check_class_weight, check_X, label_array
 from ldsvm.mac.g_step import SOLVERS
 from ldsvm.mac.loop import Callback, solve

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ldsvm import threads
-from ldsvm.blocks.source import RowBlocks
+from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.loop import Callback
 from ldsvm.mac.state import Info

@@ -2,6 +2,7 @@
 
 from ldsvm.blocks.actors import OnRay
 from ldsvm.blocks.executors import Serial, Threads
-from ldsvm.blocks.source import BlockError, RowBlocks
+from ldsvm.blocks.row_blocks import RowBlocks
+from ldsvm.blocks.source import BlockError
 
 __all__ = ["BlockError", "OnRay", "RowBlocks", "Serial", "Threads"]

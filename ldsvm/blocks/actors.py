@@ -10,7 +10,7 @@ from typing import Any
 
 from ldsvm.blocks.connection import ClusterFailed, Connection, interrupted
 from ldsvm.blocks.executors import Call, Report, Team, WorkerLost, check_memory, silent
-from ldsvm.blocks.source import Block, BlockError, RowBlocks, check_count, chosen_columns, from_table, listed, pair_of
+from ldsvm.blocks.source import Block, BlockError, Rows, check_count, chosen_columns, from_table, listed, pair_of
 
 LARGE = 100_000  # bytes of a message from which on it is put into Ray's store
 SECONDS = 60.0  # that a new worker may take to be there; Ray waits for ever for room that nobody gives
@@ -94,7 +94,7 @@ class Actors(Team):
     """One process for every shard. Those that end are replaced: wherever Ray has room, with the same blocks."""
 
     def __init__(
-        self, train: RowBlocks, valid: RowBlocks | None, workers: int, connection: Connection | None, threads: int,
+        self, train: Rows, valid: Rows | None, workers: int, connection: Connection | None, threads: int,
         memory_bytes: float | None,
     ) -> None:  # fmt: skip
         import ray
@@ -239,7 +239,7 @@ class OnRay:
         check_count("workers", self.workers, 1)
         check_count("threads", self.threads, 1)
 
-    def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
+    def team(self, train: Rows, valid: Rows | None, n_jobs: int | None) -> Team:
         """Return the shards at work. n_jobs has no say in it: `threads` has."""
         try:
             import ray

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ldsvm import threads
-from ldsvm.blocks.source import BlockError, RowBlocks, check_count
+from ldsvm.blocks.source import BlockError, Rows, check_count
 from ldsvm.typing import Array
 
 T = TypeVar("T")
@@ -84,9 +84,9 @@ def repaired(work: Callable[[], T], back: Callable[[], object] = lambda: None) -
 class Team(ABC):
     """Shards that do the same at the same time. Use as a context."""
 
-    def __init__(self, train: RowBlocks, valid: RowBlocks | None, workers: int) -> None:
+    def __init__(self, train: Rows, valid: Rows | None, workers: int) -> None:
         self.parts = train.divided(workers)
-        held: list[RowBlocks | None] = [None] * len(self.parts)
+        held: list[Rows | None] = [None] * len(self.parts)
         if valid is not None:
             some = valid.divided(len(self.parts))
             held[: len(some)] = some
@@ -143,7 +143,7 @@ class Local(Team):
     """Shards in this process, one for each of so many threads."""
 
     def __init__(
-        self, train: RowBlocks, valid: RowBlocks | None, workers: int, memory_bytes: float | None, n_threads: int
+        self, train: Rows, valid: Rows | None, workers: int, memory_bytes: float | None, n_threads: int
     ) -> None:
         from ldsvm.blocks.shard import Shard  # which loads numba
 
@@ -225,7 +225,7 @@ class Serial:
     def __post_init__(self) -> None:
         check_memory(self.memory)
 
-    def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
+    def team(self, train: Rows, valid: Rows | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""
         return Local(train, valid, 1, self.memory, threads.n_threads(n_jobs))
 
@@ -246,7 +246,7 @@ class Threads:
         if self.workers is not None:
             check_count("workers", self.workers, 1)
 
-    def team(self, train: RowBlocks, valid: RowBlocks | None, n_jobs: int | None) -> Team:
+    def team(self, train: Rows, valid: Rows | None, n_jobs: int | None) -> Team:
         """Return the shards at work."""
         cores = threads.n_threads(n_jobs)
         workers = self.workers if self.workers is not None else min(cores, os.cpu_count() or 1)

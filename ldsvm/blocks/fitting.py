@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -14,7 +14,7 @@ from ldsvm.blocks.checkpoint import Checkpoint
 from ldsvm.blocks.executors import Team, chosen, repaired
 from ldsvm.blocks.preparation import Facts, gaussians, look
 from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
-from ldsvm.blocks.source import RowBlocks
+from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.blocks.steps import ShardSteps
 from ldsvm.checks import check_class_weight, check_classes
 from ldsvm.mac.loop import Callback, run
@@ -25,15 +25,12 @@ from ldsvm.maps import RBF, AdaptiveRBF, Linear
 from ldsvm.maps.adaptive_rbf import steps_for
 from ldsvm.maps.linear import Identity
 
-if TYPE_CHECKING:
-    from ldsvm.estimator import LDSVMClassifier
-
 STARTS = ("simplex", "random")
 UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on
 
 
 def fit(
-    model: LDSVMClassifier, rows: RowBlocks, options: Options, eval_set: Any, callback: Callback | None, executor: Any,
+    model: Any, rows: RowBlocks, options: Options, eval_set: Any, callback: Callback | None, executor: Any,
     checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[Solution, Any, Scheme]:  # fmt: skip
     """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
@@ -95,7 +92,7 @@ def blocks(data: Any, name: str) -> RowBlocks:
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 
-def check(model: LDSVMClassifier) -> RBF | AdaptiveRBF | Linear:
+def check(model: Any) -> RBF | AdaptiveRBF | Linear:
     """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
     family = model._family()
     if not isinstance(family, RBF | AdaptiveRBF | Linear):
@@ -117,7 +114,7 @@ def _needs_all(name: str, value: Any, allowed: str) -> str:
 
 
 def _regression(
-    team: Team, facts: Facts, family: RBF | AdaptiveRBF | Linear, model: LDSVMClassifier,
+    team: Team, facts: Facts, family: RBF | AdaptiveRBF | Linear, model: Any,
     random_state: np.random.RandomState, kept: Checkpoint | None,
 ) -> ShardRegression:  # fmt: skip
     """The F-step with its basis: that of the checkpoint where it does not move."""
@@ -134,7 +131,7 @@ def _regression(
     return Fixed(team, gaussians(team, facts, family, random_state)[0], model.alpha, cores)
 
 
-def _named(model: LDSVMClassifier, team: Team, facts: Facts) -> dict[str, Any]:
+def _named(model: Any, team: Team, facts: Facts) -> dict[str, Any]:
     """What tells one fit from another: its parameters, and sums over the rows, however they lie in blocks."""
     ignored = ("verbose", "n_jobs", "time_limit", "max_iter")
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items() if name not in ignored}

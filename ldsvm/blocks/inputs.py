@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ldsvm import memory
 from ldsvm.blocks.nearest import Nearest
-from ldsvm.blocks.source import Block, BlockError, RowBlocks
+from ldsvm.blocks.source import Block, BlockError, Rows
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
 from ldsvm.typing import Array
@@ -27,9 +27,7 @@ class Inputs:
     of it. What does not fit is read, or computed, anew in every pass. n_threads: for its own work.
     """
 
-    def __init__(
-        self, train: RowBlocks, valid: RowBlocks | None, memory_bytes: int | None, beside: int, n_threads: int
-    ) -> None:
+    def __init__(self, train: Rows, valid: Rows | None, memory_bytes: int | None, beside: int, n_threads: int) -> None:
         self.train, self.valid, self.n_threads = train, valid, n_threads
         if memory_bytes is None:
             memory_bytes = int(KEPT * (memory.available() or UNKNOWN) / beside)
@@ -149,7 +147,7 @@ class Inputs:
                 counts += np.bincount(place, minlength=M)
         return sums, counts
 
-    def _read(self, source: RowBlocks | None, i: int) -> tuple[Any, Any]:
+    def _read(self, source: Rows | None, i: int) -> tuple[Any, Any]:
         """Read block i for the first time."""
         assert source is not None
         block = source.blocks[i]
@@ -165,14 +163,14 @@ class Inputs:
         self._check_stamp(block)
         return X, y
 
-    def _again(self, source: RowBlocks | None, i: int, size: int) -> Any:
+    def _again(self, source: Rows | None, i: int, size: int) -> Any:
         """Return the inputs of block i, of so many rows, once more."""
         assert source is not None
         X = source.read(i)[0]
         self._check_same(source, i, X, size)
         return X
 
-    def _check_same(self, source: RowBlocks, i: int, X: Any, size: int) -> None:
+    def _check_same(self, source: Rows, i: int, X: Any, size: int) -> None:
         """Raise BlockError unless block i is of the same size and files as at first, and every value is a number."""
         block = source.blocks[i]
         for what, found, before in (("rows", len(X), size), ("inputs", X.shape[1], self.width)):

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_array
 
-from ldsvm.blocks.source import BlockError, RowBlocks
+from ldsvm.blocks.source import BlockError, Rows
 from ldsvm.checks import check_values
 from ldsvm.typing import Array
 
 
-def each(model: Any, rows: RowBlocks, function: Callable[[Array], Any]) -> Any:
+def each(model: Any, rows: Rows, function: Callable[[Array], Any]) -> Any:
     """Apply a function of inputs (n, D) to every block and return the answers for all rows, in their order.
 
     Raises BlockError, naming the block, for rows whose inputs are not those that the fitted model knows.
@@ -22,7 +22,7 @@ def each(model: Any, rows: RowBlocks, function: Callable[[Array], Any]) -> Any:
     return np.concatenate([function(X) for X, _ in _inputs(model, rows)])
 
 
-def score(model: Any, rows: RowBlocks, function: Callable[[Array], Any]) -> float:
+def score(model: Any, rows: Rows, function: Callable[[Array], Any]) -> float:
     """Return the share of rows whose labels are those that a function of inputs (n, D) gives."""
     right = total = 0
     for X, y in _inputs(model, rows):
@@ -31,7 +31,7 @@ def score(model: Any, rows: RowBlocks, function: Callable[[Array], Any]) -> floa
     return float(right / total)
 
 
-def _inputs(model: Any, rows: RowBlocks) -> Iterator[tuple[Array, Any]]:
+def _inputs(model: Any, rows: Rows) -> Iterator[tuple[Array, Any]]:
     names = None if rows.steps else rows.columns
     known = getattr(model, "feature_names_in_", None)
     if names is not None and known is not None and names != tuple(known):

@@ -9,11 +9,11 @@ import scipy.linalg
 
 from ldsvm.blocks.executors import Team, chosen
 from ldsvm.blocks.preparation import look
-from ldsvm.blocks.source import RowBlocks, check_count
+from ldsvm.blocks.source import Rows, check_count
 from ldsvm.typing import Array
 
 
-def scaler(rows: RowBlocks, executor: Any) -> Any:
+def scaler(rows: Rows, executor: Any) -> Any:
     """Return a fitted sklearn StandardScaler of all rows."""
     from sklearn.preprocessing import StandardScaler
 
@@ -26,7 +26,7 @@ def scaler(rows: RowBlocks, executor: Any) -> Any:
     return out
 
 
-def pca(rows: RowBlocks, n_components: int, executor: Any) -> Any:
+def pca(rows: Rows, n_components: int, executor: Any) -> Any:
     """Return a fitted sklearn PCA of all rows."""
     from sklearn.decomposition import PCA
 

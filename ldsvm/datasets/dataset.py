@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-if TYPE_CHECKING:
-    from ldsvm.datasets.catalog import Entry
+from ldsvm.datasets.entry import Entry
 
 
 class DataError(ValueError):

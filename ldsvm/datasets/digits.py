@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ldsvm.datasets import local
-from ldsvm.datasets.catalog import Entry
 from ldsvm.datasets.dataset import Dataset, Places, Raw, Rows, finish, require
+from ldsvm.datasets.entry import Entry
 
 
 def load(entry: Entry, _places: Places) -> Dataset:

@@ -15,8 +15,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from ldsvm.datasets.catalog import File
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.entry import File
 
 UINT8 = 0x08
 LONGEST_HEADER = 4 + 4 * 255

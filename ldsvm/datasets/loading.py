@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ldsvm.datasets import digits, local, mnist, newsgroups, spirals
-from ldsvm.datasets.catalog import Entry, catalogue
+from ldsvm.datasets.catalog import catalogue
 from ldsvm.datasets.dataset import DataError, Dataset, Places
+from ldsvm.datasets.entry import Entry
 from ldsvm.datasets.words import one_of
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldsvm.datasets import cache
-from ldsvm.datasets.catalog import Entry
 from ldsvm.datasets.dataset import DataError, Places
+from ldsvm.datasets.entry import Entry
 
 Folder = str | os.PathLike[str]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import cache, idx, local
-from ldsvm.datasets.catalog import Entry, File
 from ldsvm.datasets.dataset import DataError, Dataset, Places, Raw, Rows, finish, require
+from ldsvm.datasets.entry import Entry, File
 
 # X, y, X_test, y_test, each in the shape its file has; the catalogue lists the files in this order.
 Arrays = list[NDArray[np.uint8]]

@@ -19,8 +19,8 @@ from typing import IO, cast
 import numpy as np
 
 from ldsvm.datasets import cache, local
-from ldsvm.datasets.catalog import Entry
 from ldsvm.datasets.dataset import DataError, Dataset, Places, Raw, Rows, finish, require
+from ldsvm.datasets.entry import Entry
 
 ARCHIVE = "20news-bydate.tar.gz"
 PARTS = TRAIN, TEST = "20news-bydate-train", "20news-bydate-test"

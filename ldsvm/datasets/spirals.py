@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import local
-from ldsvm.datasets.catalog import Entry
 from ldsvm.datasets.dataset import DataError, Dataset, Places, Raw, Rows, finish
+from ldsvm.datasets.entry import Entry
 from ldsvm.datasets.words import one_of
 
 INNER = 0.1  # radius where the arms begin: at the very centre nothing tells them apart

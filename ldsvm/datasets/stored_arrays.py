@@ -91,3 +91,12 @@ def _sums(folder: Path) -> dict[str, str]:
 def _sum(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy values into what JSON knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value)

@@ -69,3 +69,8 @@ def unknown(what: str, key: object, allowed: Iterable[str]) -> str:
     near = get_close_matches(str(key), names, n=1, cutoff=0.5)
     hint = f' (did you mean "{near[0]}"?)' if near else ""
     return f"{what} is unknown{hint}; allowed: {', '.join(names) or 'no parameters'}."
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a file name: lower case, underscores for everything but letters and digits."""
+    return "".join(c if c.isalnum() else "_" for c in name.lower())

@@ -19,7 +19,7 @@ from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, loa
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import clean, refuse
-from ldsvm.experiment.compare.results import slug
+from ldsvm.datasets.words import slug
 from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")

@@ -26,6 +26,12 @@ OURS = (
     "ldsvm.maps.linear.Identity",
     "ldsvm.maps.rbf.Gaussians",
 )
+# Modules of classes above, by the names that they had when older models were written.
+MOVED = {
+    "ldsvm.baselines.reduced": "ldsvm.methods.reduced",
+    "ldsvm.datasets.lengths": "ldsvm.datasets.unit_rows",
+    "ldsvm.experiment.coarser": "ldsvm.methods.label_map",
+}
 SCIKIT_LEARN = (
     "sklearn.decomposition._pca.PCA",
     "sklearn.decomposition._truncated_svd.TruncatedSVD",
@@ -47,8 +53,11 @@ VALUES = {
     "DTypeNode": ("numpy.dtype",),
     "NdArrayNode": ("numpy.bool", "numpy.float32", "numpy.float64", "numpy.int64", "numpy.ndarray"),
 }
+OLD = tuple(
+    f"{old}.{name.removeprefix(f'{new}.')}" for old, new in MOVED.items() for name in OURS if name.startswith(f"{new}.")
+)
 ALLOWED = frozenset(
-    [("ObjectNode", name) for name in (*OURS, *SCIKIT_LEARN)]
+    [("ObjectNode", name) for name in (*OURS, *OLD, *SCIKIT_LEARN)]
     + [(reader, name) for reader, names in VALUES.items() for name in names]
 )
 # What MLflow must tell skops to trust beyond scikit-learn when it reads a model of ours.
@@ -77,7 +86,7 @@ def loads(data: bytes) -> Any:
     from skops.io import loads as from_bytes
 
     check(data)
-    return from_bytes(data, trusted=TRUSTED)
+    return from_bytes(_with_names_of_today(data), trusted=TRUSTED)
 
 
 def check(data: bytes) -> None:
@@ -110,6 +119,19 @@ FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models 
                 f"The model holds {name:.100} ({reader:.30}), which no model of ours needs; "
                 "allowed: models that ldsvm has written."
             )
+
+
+def _with_names_of_today(data: bytes) -> bytes:
+    """Return a file that has passed `check` with the names that its classes' modules have now."""
+    with ZipFile(BytesIO(data)) as file:
+        schema = file.read(SCHEMA).decode()
+        for old, new in MOVED.items():
+            schema = schema.replace(f'"{old}"', f'"{new}"')
+        target = BytesIO()
+        with ZipFile(target, "w", ZIP_STORED) as written:
+            for name in file.namelist():
+                written.writestr(name, schema if name == SCHEMA else file.read(name))
+    return target.getvalue()
 
 
 def _objects(tree: Any) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ldsvm.methods.registry import METHODS, Method, lookup, shared
+from ldsvm.methods.registry import METHODS, Method, check_memory, lookup, shared
 
-__all__ = ["METHODS", "Method", "lookup", "shared"]
+__all__ = ["METHODS", "Method", "check_memory", "lookup", "shared"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ldsvm import memory
 from ldsvm.memory import GIB, MIB
 from ldsvm.methods.svm import CACHE_MB
 
@@ -24,34 +23,6 @@ WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  
 
 class NotRun(ValueError):
     """A method that is not even tried, for want of memory; the message is one sentence."""
-
-
-def check(name: str, params: Mapping[str, Any], n: int, m: int, d: int, available: int | None = None) -> None:
-    """Refuse a method of the registry that needs more memory than there is.
-
-    Parameters
-    ----------
-    params : those that differ from the defaults, by name.
-    n, m, d : training rows, rows predicted at once, inputs.
-    available : bytes, by default what the machine has; where that is unknown nothing is refused.
-
-    Raises
-    ------
-    NotRun : in one sentence, with what it needs and what there is.
-
-    Examples
-    --------
-    >>> try:
-    ...     check("klda_nn", {}, n=60_000, m=10_000, d=784, available=24 * GIB)
-    ... except NotRun as error:
-    ...     print(str(error).partition(";")[0])
-    not run: needs 27.9 GiB for the kernel matrix of 60,000 rows, 24.0 GiB are available
-    """
-    from ldsvm.methods.registry import lookup  # which lists the estimates below
-
-    left = memory.available() if available is None else available
-    if left is not None:
-        refuse(name, lookup(name).needs(params, n, m, d), left, n)
 
 
 def refuse(name: str, needed: int, available: int, n: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ldsvm import memory as machine
 from ldsvm.methods import approximations, memory, neighbours, others, ours, reductions, sizes, svm
 
 # Widths 1 / (D Var(X)) of inputs in [0, 1]: about 0.1 for tens of them, 0.01 for many hundreds.
@@ -121,3 +122,29 @@ def lookup(name: str) -> Method:
     near = get_close_matches(name, METHODS, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     raise KeyError(f'unknown estimator "{name}"{hint} Allowed: {", ".join(METHODS)}')
+
+
+def check_memory(name: str, params: Mapping[str, Any], n: int, m: int, d: int, available: int | None = None) -> None:
+    """Refuse a method of the registry that needs more memory than there is.
+
+    Parameters
+    ----------
+    params : those that differ from the defaults, by name.
+    n, m, d : training rows, rows predicted at once, inputs.
+    available : bytes, by default what the machine has; where that is unknown nothing is refused.
+
+    Raises
+    ------
+    NotRun : in one sentence, with what it needs and what there is.
+
+    Examples
+    --------
+    >>> try:
+    ...     check_memory("klda_nn", {}, n=60_000, m=10_000, d=784, available=24 * 2**30)
+    ... except memory.NotRun as error:
+    ...     print(str(error).partition(";")[0])
+    not run: needs 27.9 GiB for the kernel matrix of 60,000 rows, 24.0 GiB are available
+    """
+    left = machine.available() if available is None else available
+    if left is not None:
+        memory.refuse(name, lookup(name).needs(params, n, m, d), left, n)

@@ -16,32 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+
+from ldsvm.experiment.config.production import DriftConfig
 
 BINS = 10  # of a dense input, of about equal counts in training
 SPARSE = 5  # rows expected in a bin below which Pearson's statistic is not distributed as chi-squared (Cochran 1954)
 NAMED = 10  # drifted inputs that a sentence names
 Counts = NDArray[np.float64]
-
-
-class DriftConfig(BaseModel, frozen=True, extra="forbid"):
-    """When inputs, labels or latent distances have drifted.
-
-    psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
-    false_discovery_rate: of the tests of the inputs, and the level of the two of labels and latent distances.
-    alarm_share: when more than this share of the inputs has drifted, nothing is trained before a person has looked; 1
-    trains in any case. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain"
-    learns them.
-    """
-
-    psi: float = Field(default=0.2, gt=0)
-    false_discovery_rate: float = Field(default=0.01, gt=0, lt=1)
-    alarm_share: float = Field(default=0.5, ge=0, le=1)
-    unknown_labels: Literal["alarm", "retrain"] = "alarm"
 
 
 @dataclass(frozen=True)

@@ -10,49 +10,9 @@ looks often enough sees anything; so each look has a smaller share of the error 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import BaseModel, Field
 
 from ldsvm.experiment.compare.judge import Score
-
-
-class Change(BaseModel, frozen=True, extra="forbid"):
-    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
-
-    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
-    champion's value.
-    """
-
-    threshold: float | None = Field(default=None, ge=0)
-    min_absolute_change: float = Field(default=0.0, ge=0)
-    min_relative_change: float = Field(default=0.0, ge=0, le=1)
-
-
-class Ceiling(BaseModel, frozen=True, extra="forbid"):
-    """What a cost may be at most."""
-
-    threshold: float = Field(gt=0)
-
-
-class GateConfig(BaseModel, frozen=True, extra="forbid"):
-    """The rules of promotion.
-
-    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
-    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
-    confidence: of McNemar's test; with "better", 1 - confidence bounds the probability that any of all challengers of
-    one champion is promoted although none is better; with "not_worse" it is of each test by itself. n_basis,
-    predict_us, parameter_bytes: ceilings on basis functions, microseconds per row on one thread, and the size of what a
-    prediction needs.
-    """
-
-    error_percent: Change = Change()
-    class_error_percent: Ceiling | None = None
-    evidence: Literal["better", "not_worse"] = "better"
-    confidence: float = Field(default=0.95, ge=0.5, lt=1)
-    n_basis: Ceiling | None = None
-    predict_us: Ceiling | None = None
-    parameter_bytes: Ceiling | None = None
+from ldsvm.experiment.config.production import Change, GateConfig
 
 
 @dataclass(frozen=True)

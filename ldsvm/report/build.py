@@ -14,9 +14,10 @@ import yaml
 
 from ldsvm.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
+from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.outcome import Outcome, percent
 from ldsvm.experiment.compare.record import LATENT
-from ldsvm.experiment.compare.results import Result, slug
+from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup

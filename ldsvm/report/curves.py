@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ldsvm.datasets.words import slug
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare.outcome import Outcome
-from ldsvm.experiment.compare.results import slug
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import METHODS, lookup

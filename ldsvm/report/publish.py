@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ldsvm.datasets.words import slug
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, standing
-from ldsvm.experiment.compare.results import slug
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare import identity
 from ldsvm.experiment.compare.outcome import Outcome, label, percent
 from ldsvm.experiment.compare.record import MODEL
-from ldsvm.experiment.compare.results import Result, slug
+from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.search.trial import Trial

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldsvm.datasets.catalog import Entry, File, catalogue
+from ldsvm.datasets.catalog import catalogue
 from ldsvm.datasets.dataset import Raw, Rows
+from ldsvm.datasets.entry import Entry, File
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from ldsvm.datasets import DataError, Dataset, load
-from ldsvm.datasets.catalog import Entry, catalogue
+from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.entry import Entry
 
 RAW = os.environ.get("LDSVM_DATA_HOME")
 HAS_RAW = bool(RAW) and (Path(RAW or "") / "20news" / "20news-bydate.tar.gz").exists()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldsvm import memory
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare.contest import compete, is_cold
@@ -20,7 +21,6 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.experiment.storing import dumps, loads
-from ldsvm.methods import memory
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = (

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ldsvm import memory
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig
@@ -23,7 +24,6 @@ from ldsvm.experiment.search.halving import Halving, rungs
 from ldsvm.experiment.search.journal import Journal, key
 from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, nested_rows, run_job
-from ldsvm.methods import memory
 from ldsvm.report import tables
 
 Run = Callable[[Job], list[Trial]]

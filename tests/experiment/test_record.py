@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ldsvm
 from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment import sources
 from ldsvm.experiment.compare import identity, record, results
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
@@ -118,18 +118,23 @@ def test_data_split_name_and_code_give_it_another_place_too(
         place_of(wanted, splits[0], "NN"),
         place_of(wanted, replace(splits[0], digest="other")),
     }
-    for source in (Path(ldsvm.__file__).parent).rglob("*.py"):
-        copy = tmp_path / source.relative_to(Path(ldsvm.__file__).parent)
+    for source in sources.HOME.rglob("*.py"):
+        copy = tmp_path / source.relative_to(sources.HOME)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(source.read_bytes())
-    monkeypatch.setattr(ldsvm, "__file__", str(tmp_path / "__init__.py"))
-    identity.code.cache_clear()
+    monkeypatch.setattr(sources, "HOME", tmp_path)
+    sources.code.cache_clear()
     assert place_of(wanted, splits[0]) in found  # a copy of the code elsewhere is the same code
-    (tmp_path / "report" / "tables.py").write_text("# changed")
-    identity.code.cache_clear()
+    (tmp_path / "report" / "tables.py").write_text("changed = True")
+    sources.code.cache_clear()
     assert place_of(wanted, splits[0]) in found
-    (tmp_path / "mac" / "z_step.py").write_text("# changed")
-    identity.code.cache_clear()
+    step = tmp_path / "mac" / "z_step.py"
+    words = step.read_text().replace('"""', '"""Other words. ', 1) + "# and a comment"
+    step.write_text(words)
+    sources.code.cache_clear()
+    assert place_of(wanted, splits[0]) in found  # words decide nothing
+    step.write_text(words + "\nchanged = True")
+    sources.code.cache_clear()
     found.add(place_of(wanted, splits[0]))
     assert len(found) == 5
 
@@ -137,7 +142,7 @@ def test_data_split_name_and_code_give_it_another_place_too(
 @pytest.fixture
 def fresh_code() -> Iterator[None]:
     yield
-    identity.code.cache_clear()
+    sources.code.cache_clear()
 
 
 def test_a_failure_is_kept_and_tried_again_and_the_trials_are_not(place: Path, splits: list[Prepared]) -> None:

@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ldsvm import LDSVMClassifier
+from ldsvm.datasets.unit_rows import UnitRows
 from ldsvm.experiment import storing
 from ldsvm.experiment.storing import UntrustedModel, dumps, loads
 
@@ -140,3 +141,18 @@ def test_good_models_are_read_again(digits: Any, settings: dict[str, Any], kind:
         pipe.fit(X, y)
     again = loads(dumps(pipe))
     np.testing.assert_array_equal(again.decision_function(X), pipe.decision_function(X))
+
+
+def test_a_model_is_read_under_the_names_its_classes_had_before() -> None:
+    scaled = UnitRows()
+    old = rewritten(dumps(scaled), _named_as_before)
+    assert b"ldsvm.datasets.lengths" in old
+    assert type(loads(old)) is UnitRows
+    # every old name is that of one class of today
+    assert len(storing.OLD) == len(storing.MOVED)
+    assert all(pydoc.locate(name) is None for name in storing.OLD)
+
+
+def _named_as_before(node: dict[str, Any]) -> None:
+    if node["__module__"] == "ldsvm.datasets.unit_rows":
+        node["__module__"] = "ldsvm.datasets.lengths"

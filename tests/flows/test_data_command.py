@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from flows.data import main
-from ldsvm.datasets.catalog import Entry, File, catalogue
+from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.entry import Entry, File
 
 PART = "20news-bydate-"
 FOLDERS = f"{PART}train and {PART}test"

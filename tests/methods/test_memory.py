@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ldsvm.methods import METHODS, lookup, memory, shared
-from ldsvm.methods.memory import GIB, NotRun, available, check
+from ldsvm.memory import GIB, available
+from ldsvm.methods import METHODS, check_memory, lookup, memory, shared
+from ldsvm.methods.memory import NotRun
 
 
 def system(root: Path, files: dict[str, str]) -> Path:
@@ -78,7 +79,7 @@ def test_other_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", unknown)
     assert available(tmp_path) is None
     monkeypatch.setattr(memory, "available", lambda: None)
-    check("kpca_nn", {}, 10**9, 1, 1)  # where nothing is known nothing is refused
+    check_memory("kpca_nn", {}, 10**9, 1, 1)  # where nothing is known nothing is refused
 
 
 def test_here_it_is_below_what_the_machine_has() -> None:
@@ -96,7 +97,7 @@ def test_more_rows_need_no_less(name: str) -> None:
 def test_refusal_is_one_sentence_before_anything_is_allocated() -> None:
     tracemalloc.start()
     with pytest.raises(NotRun) as caught:
-        check("kpca_nn", {"reduce__n_components": 40}, 60_000, 10_000, 784, available=24 * GIB)
+        check_memory("kpca_nn", {"reduce__n_components": 40}, 60_000, 10_000, 784, available=24 * GIB)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert str(caught.value) == (
@@ -108,20 +109,20 @@ def test_refusal_is_one_sentence_before_anything_is_allocated() -> None:
 
 def test_refusals_name_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotRun, match=r"for matrices of all pairs of 60,000 rows, .* or nystroem_svm$"):
-        check("nca_nn", {}, 60_000, 10, 784, available=24 * GIB)
+        check_memory("nca_nn", {}, 60_000, 10, 784, available=24 * GIB)
     monkeypatch.setattr(memory, "available", lambda: GIB)
     with pytest.raises(NotRun, match=r"for its arrays of 200,000 rows, 1\.0 GiB are available; use fewer rows$"):
-        check("nystroem_svm", {"reduce__n_components": 3000}, 200_000, 10, 784)
+        check_memory("nystroem_svm", {"reduce__n_components": 3000}, 200_000, 10, 784)
 
 
 def test_what_fits_is_not_refused() -> None:
     for name in METHODS:
-        check(name, {}, 10_000, 10_000, 784, available=16 * GIB)
-    check("gaussian_svm", {}, 60_000, 10_000, 784, available=2 * GIB)  # libsvm keeps a part of the kernel only
-    check("gaussian_svm", {}, 10_000, 10, 10**6, available=GIB)  # texts are sparse
-    check("ldsvm", {"map": "linear"}, 10**6, 10, 10**5, available=GIB)
+        check_memory(name, {}, 10_000, 10_000, 784, available=16 * GIB)
+    check_memory("gaussian_svm", {}, 60_000, 10_000, 784, available=2 * GIB)  # libsvm keeps a part of the kernel only
+    check_memory("gaussian_svm", {}, 10_000, 10, 10**6, available=GIB)  # texts are sparse
+    check_memory("ldsvm", {"map": "linear"}, 10**6, 10, 10**5, available=GIB)
     with pytest.raises(NotRun):
-        check("ldsvm", {"n_basis": None}, 60_000, 10, 10, available=24 * GIB)
+        check_memory("ldsvm", {"n_basis": None}, 60_000, 10, 10, available=24 * GIB)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from ldsvm.experiment.compare.judge import Score
-from ldsvm.production.gate import GateConfig, Verdict, gate, level, mcnemar
+from ldsvm.experiment.config.production import GateConfig
+from ldsvm.production.gate import Verdict, gate, level, mcnemar
 
 
 def score(wrong: int, n: int = 1000) -> Score:

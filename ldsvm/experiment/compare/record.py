@@ -17,6 +17,7 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.search import Executor, OnTrials
 from ldsvm.experiment.search.trial import OnStep
 from ldsvm.experiment.search.worker import Runner
+from ldsvm.experiment.sources import check_code
 
 LATENT, MODEL = "latent.npy", "model.skops"
 
@@ -40,7 +41,7 @@ def settle(
 ) -> None:
     """Let one method compete on one split and write the result to its folder, whole or not at all."""
     result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step, executor)
-    identity.check_code()
+    check_code()
     results.write(result, identity.place(config, prepared, problem, name), partial(_keep, judged, result.split == 0))
 
 

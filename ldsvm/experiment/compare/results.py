@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ldsvm.datasets import stored_arrays
+from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.search.trial import Trial
 
@@ -130,17 +129,3 @@ def _to_disk(file: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def slug(name: str) -> str:
-    """Return a name as part of a file name: lower case, underscores for everything but letters and digits."""
-    return "".join(c if c.isalnum() else "_" for c in name.lower())
-
-
-def plain(value: Any) -> Any:
-    """Turn numpy values into what JSON knows."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return str(value)

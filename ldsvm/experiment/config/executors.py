@@ -14,7 +14,8 @@ from scipy.sparse import issparse
 from ldsvm.blocks import OnRay, Serial, Threads
 from ldsvm.blocks.connection import Connection
 from ldsvm.blocks.inputs import KEPT
-from ldsvm.blocks.source import ROWS, BlockError, RowBlocks
+from ldsvm.blocks.row_blocks import RowBlocks
+from ldsvm.blocks.source import ROWS, BlockError
 from ldsvm.methods.memory_limit import MIB, available
 
 WORKERS = 2

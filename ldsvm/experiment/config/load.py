@@ -11,13 +11,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.datasets.catalog import catalogue
-from ldsvm.datasets.words import one_of, unknown
-from ldsvm.experiment.compare.results import slug
+from ldsvm.datasets.words import one_of, slug, unknown
 from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
-from ldsvm.experiment.config.spaces import Range
+from ldsvm.experiment.config.spaces import ROWS, Range
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
-from ldsvm.experiment.search.trial import ROWS
 from ldsvm.methods import lookup
 
 MOST_POINTS = 100_000  # of a grid; they are all held in memory

@@ -7,11 +7,63 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
 
 from ldsvm.datasets.files.spellings import Spelling
-from ldsvm.production.drift import DriftConfig
-from ldsvm.production.gate import GateConfig
 
 Decimal = Literal[".", ","]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
+
+
+class DriftConfig(BaseModel, frozen=True, extra="forbid"):
+    """When inputs, labels or latent distances have drifted.
+
+    psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
+    false_discovery_rate: of the tests of the inputs, and the level of the two of labels and latent distances.
+    alarm_share: when more than this share of the inputs has drifted, nothing is trained before a person has looked; 1
+    trains in any case. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain"
+    learns them.
+    """
+
+    psi: float = Field(default=0.2, gt=0)
+    false_discovery_rate: float = Field(default=0.01, gt=0, lt=1)
+    alarm_share: float = Field(default=0.5, ge=0, le=1)
+    unknown_labels: Literal["alarm", "retrain"] = "alarm"
+
+
+class Change(BaseModel, frozen=True, extra="forbid"):
+    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
+
+    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
+    champion's value.
+    """
+
+    threshold: float | None = Field(default=None, ge=0)
+    min_absolute_change: float = Field(default=0.0, ge=0)
+    min_relative_change: float = Field(default=0.0, ge=0, le=1)
+
+
+class Ceiling(BaseModel, frozen=True, extra="forbid"):
+    """What a cost may be at most."""
+
+    threshold: float = Field(gt=0)
+
+
+class GateConfig(BaseModel, frozen=True, extra="forbid"):
+    """The rules of promotion.
+
+    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
+    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
+    confidence: of McNemar's test; with "better", 1 - confidence bounds the probability that any of all challengers of
+    one champion is promoted although none is better; with "not_worse" it is of each test by itself. n_basis,
+    predict_us, parameter_bytes: ceilings on basis functions, microseconds per row on one thread, and the size of what a
+    prediction needs.
+    """
+
+    error_percent: Change = Change()
+    class_error_percent: Ceiling | None = None
+    evidence: Literal["better", "not_worse"] = "better"
+    confidence: float = Field(default=0.95, ge=0.5, lt=1)
+    n_basis: Ceiling | None = None
+    predict_us: Ceiling | None = None
+    parameter_bytes: Ceiling | None = None
 
 
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):

@@ -13,6 +13,7 @@ Scalar = bool | int | float | str | None
 Ends = Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]
 WholeEnds = Annotated[list[Annotated[int, Field(ge=-(2**31), lt=2**31)]], Field(min_length=2, max_length=2)]
 Point = dict[str, Any]
+ROWS = "n_samples"  # the resource of halving that is no parameter of an estimator
 
 
 class Range(BaseModel, frozen=True, extra="forbid"):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.stored_arrays import plain
 from ldsvm.datasets.words import told
-from ldsvm.experiment.compare.identity import check_code, code
-from ldsvm.experiment.compare.results import plain
 from ldsvm.experiment.search.trial import Job, Trial
+from ldsvm.experiment.sources import check_code, code
 
 LAYOUT = 1  # raise it when what a trial holds, or how it is computed, changes
 CUT = b" cut"  # ends a line that a kill cut; no whole line ends so
@@ -141,7 +141,7 @@ def key(job: Job, order: int, place: str = "") -> str:
 
     place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
     point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code and
-    the versions of the packages that decide are, see `identity.code`.
+    the versions of the packages that decide are, see `sources.code`.
 
     Examples
     --------

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ldsvm.experiment.config.schema import MethodConfig
-from ldsvm.experiment.config.spaces import Point, draw, grid
+from ldsvm.experiment.config.spaces import ROWS, Point, draw, grid
 from ldsvm.experiment.search.halving import Ask, Halving, rank
 from ldsvm.experiment.search.journal import Journal, key
-from ldsvm.experiment.search.trial import ROWS, Job, Trial
+from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]

@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from ldsvm.datasets import relabel
 from ldsvm.experiment.config.schema import MethodConfig
-from ldsvm.methods import lookup, memory, memory_limit
+from ldsvm.experiment.config.spaces import ROWS
+from ldsvm.methods import check_memory, lookup, memory_limit
 
 Arrays = NDArray[Any]
 OnStep = Callable[[dict[str, Any]], None]
-ROWS = "n_samples"  # the resource that is no parameter of an estimator
 RESUMED = "It went on from where an earlier run was killed, and its seconds are those since then."
 
 
@@ -218,7 +218,7 @@ def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
     n, m, d = data.shape
     if job.method.executor is not None:  # of more rows it keeps only what there is room for
         n, m = (min(rows, job.method.executor.rows) for rows in (n, m))
-    memory.check(job.method.estimator, params, n, m, d, available=free)
+    check_memory(job.method.estimator, params, n, m, d, available=free)
 
 
 def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:

@@ -19,10 +19,7 @@ from ldsvm.mac.start import starting_coordinates
 from ldsvm.mac.state import Info, Options, Solution, State
 from ldsvm.maps import RBF
 from ldsvm.report.studies import base, two_step
-from ldsvm.report.studies.alternating_page import show
 from ldsvm.typing import Array
-
-__all__ = ["Params", "compute", "show"]
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ldsvm.report.html import Picture
 from ldsvm.report.plotting.alternating import Run, progress
+from ldsvm.report.studies.alternating import Params
 from ldsvm.report.studies.base import Claim, Found, Page, Table
 from ldsvm.typing import Array
-
-if TYPE_CHECKING:
-    from ldsvm.report.studies.alternating import Params
 
 PAPER_RATIO = 150
 ROUNDING, STILL = 1e-9, 1e-3

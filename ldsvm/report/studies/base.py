@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -62,21 +63,24 @@ class Page:
     protocol: str
 
 
-class Study(Protocol):
-    """A module of this folder."""
+@dataclass(frozen=True)
+class Study:
+    """What a study's module holds, and the one of its page where that is another.
+
+    compute: does the work; the same parameters, seed and machine give the same outcome, but for times. show: makes the
+    page, without computing anything anew.
+    """
 
     Params: type[Params]
-
-    def compute(self, params: Any, context: Context) -> Found:
-        """Do the work: the same parameters, seed and machine give the same outcome, but for times."""
-
-    def show(self, params: Any, found: Found) -> Page:
-        """Make the page, without computing anything anew."""
+    compute: Callable[[Any, Context], Found]
+    show: Callable[[Any, Found], Page]
 
 
 def study(name: str) -> Study:
     """Return a study by its name; raise KeyError with the names that there are."""
     if name not in NAMES:
         raise KeyError(f'"{name}"; allowed: {", ".join(NAMES)}')
-    module: Any = import_module(f"ldsvm.report.studies.{name}")
-    return module
+    module, page = (f"ldsvm.report.studies.{name}{end}" for end in ("", "_page"))
+    computes: Any = import_module(module)
+    shows: Any = import_module(page) if find_spec(page) else computes
+    return Study(computes.Params, computes.compute, shows.show)

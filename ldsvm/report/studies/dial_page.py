@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldsvm.experiment.compare.judge import wilson
 from ldsvm.report.html import Picture
 from ldsvm.report.plotting.dial import Line, dial
 from ldsvm.report.studies.base import Claim, Found, Page, Table
+from ldsvm.report.studies.dial import NAMES, RIDGE, SVM, Params
 
-if TYPE_CHECKING:
-    from ldsvm.report.studies.dial import Params
-
-NAMES = {
-    "learned": "ours, learned centres",
-    "fixed": "ours, k-means centres",
-    "nystroem": "Nystroem, k-means landmarks",
-}
-SVM = "Gaussian SVM"
-RIDGE = 1e-3  # of fixed centres, which hardly depend on it
 FEWER, FASTER = 10, 100  # how many times, where errors do not differ by more than chance
 
 Run = dict[str, Any]

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-import ldsvm
 from ldsvm.atomic import alone
 from ldsvm.datasets import stored_arrays
-from ldsvm.experiment.compare import identity
-from ldsvm.experiment.compare.results import plain
+from ldsvm.datasets.stored_arrays import plain
+from ldsvm.experiment import sources
 from ldsvm.report.studies.base import Found
 from ldsvm.report.studies.config import StudyConfig
 
@@ -22,9 +21,8 @@ FACTS, ARRAYS = "facts.json", "arrays.npz"
 
 def place(config: StudyConfig) -> Path:
     """Return the folder of what a study computes with these settings and this code."""
-    sources = sorted((Path(ldsvm.__file__).parent / "studies").glob("*.py"))
-    text = b"".join(source.read_bytes() for source in sources if not source.stem.endswith(SHOWING))
-    facts = [identity.code(), hashlib.sha256(text).hexdigest(), config.study, config.settings.model_dump(mode="json")]
+    own = [file for file in (sources.HOME / "report" / "studies").glob("*.py") if not file.stem.endswith(SHOWING)]
+    facts = [sources.code(), sources.digest_of(own), config.study, config.settings.model_dump(mode="json")]
     key = json.dumps([*facts, config.seed, config.n_jobs], sort_keys=True)
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return config.paths.runs / "results" / "studies" / f"{config.study}-{digest}"

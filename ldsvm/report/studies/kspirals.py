@@ -67,13 +67,6 @@ def compute(params: Params, context: base.Context) -> base.Found:
     return base.Found({"tried": tried, "fits": facts, "long": long}, arrays)
 
 
-def show(params: Params, found: base.Found) -> base.Page:
-    """Make the page: latent spaces, errors and measures of collapse, and what the paper and theory expect."""
-    from ldsvm.report.studies.kspirals_page import page
-
-    return page(params, found)
-
-
 def some(params: Params, K: int) -> Array:
     """Return the numbers of the samples that are shown, evenly along each arm, class after class."""
     chosen = np.unique(np.linspace(0, params.n_samples - 1, min(params.shown, params.n_samples)).astype(int))

@@ -25,7 +25,7 @@ NC2 = (
 )
 
 
-def page(params: Params, found: base.Found) -> base.Page:
+def show(params: Params, found: base.Found) -> base.Page:
     """Return the page of what was found."""
     fits = found.facts["fits"]
     tables = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from ldsvm.experiment.compare.results import slug
+from ldsvm.datasets.words import slug
 from ldsvm.report import build, claims, html, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.publish import EXTRACT, REPORT, save

@@ -28,9 +28,6 @@ from ldsvm.experiment.search.search import run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
 from ldsvm.experiment.search.worker import Tell, Worker
 from ldsvm.report.studies import base
-from ldsvm.report.studies.speedup_page import show
-
-__all__ = ["Params", "compute", "show"]
 
 WARM_ROWS = 300  # of the small fits that load compiled code before a clock starts
 WAIT_SECONDS = 60.0  # for the other processes of a search to start

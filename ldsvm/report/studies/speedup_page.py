@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING
 
 from ldsvm.report.html import Picture
 from ldsvm.report.plotting.speedup import Line, speedups
 from ldsvm.report.studies import speedup_tables as tables
 from ldsvm.report.studies.base import Claim, Found, Page
+from ldsvm.report.studies.speedup import Params
 from ldsvm.report.studies.speedup_tables import (
     PAPER_PROCESSORS,
     PAPER_SHARE,
@@ -18,9 +18,6 @@ from ldsvm.report.studies.speedup_tables import (
     Searches,
     spread,
 )
-
-if TYPE_CHECKING:
-    from ldsvm.report.studies.speedup import Params
 
 BAR = 1.5  # on two, of a whole fit and of a search: ours
 ALONE = 0.9  # of a processor that one thread has where nobody else works

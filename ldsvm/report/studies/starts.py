@@ -16,11 +16,9 @@ from ldsvm.datasets import Dataset, Split, load, shuffled, stratified
 from ldsvm.experiment.config.spaces import Scalar
 from ldsvm.experiment.search.trial import Data, notes
 from ldsvm.report.studies import base
-from ldsvm.report.studies.starts_page import show
 
 # Rows at random need another C where they work at all, which must not decide for the others.
 COMPARED = ("simplex", "random")
-__all__ = ["Params", "Problem", "compute", "show"]
 
 
 class Problem(base.Params):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from ldsvm.experiment.compare.judge import wilson
 from ldsvm.report.html import Picture
 from ldsvm.report.plotting.starts import Curve, curves
 from ldsvm.report.studies import starts_tables as tables
 from ldsvm.report.studies.base import Claim, Found, Page
+from ldsvm.report.studies.starts import Params
 from ldsvm.report.studies.starts_tables import NAMES, PAPER_SIMPLEX, Run, Runs, middle
-
-if TYPE_CHECKING:
-    from ldsvm.report.studies.starts import Params
 
 ALIKE = 0.1  # relative difference of nested objectives that we call similar; the paper gives no number
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from ldsvm.mac import solve
 from ldsvm.maps import Linear
 from ldsvm.report.plotting.alternating import Run, progress
-from ldsvm.report.studies import alternating, two_step
+from ldsvm.report.studies import alternating, alternating_page, two_step
 from ldsvm.report.studies.base import Context, Found
 from ldsvm.report.studies.two_step import FStep
 
@@ -148,7 +148,7 @@ def test_the_study_runs_and_is_the_same_again_but_for_times(found: Found, tmp_pa
 
 
 def test_the_page_shows_every_start(found: Found) -> None:
-    page = alternating.show(TINY, found)
+    page = alternating_page.show(TINY, found)
     assert [picture.name for picture in page.pictures] == ["alternating-random", "alternating-pca"]
     assert all(picture.drawing.png.startswith(b"\x89PNG") for picture in page.pictures)
     assert all(len(row) == len(table.header) for table in page.tables for row in table.rows)
@@ -185,7 +185,7 @@ def made_up(slow: float, ours: list[float]) -> Found:
     ],
 )
 def test_claims_follow_the_numbers(slow: float, ours: list[float], holds: list[bool]) -> None:
-    page = alternating.show(alternating.Params(starts=("random",), sigmas=(2.0,), C=(3.0,)), made_up(slow, ours))
+    page = alternating_page.show(alternating.Params(starts=("random",), sigmas=(2.0,), C=(3.0,)), made_up(slow, ours))
     assert [claim.holds for claim in page.claims] == holds
     assert f"{100 * slow:,.0f} times as long" in page.claims[0].measured
     times, equal, ends = page.tables[:3]

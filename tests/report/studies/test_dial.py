@@ -10,6 +10,7 @@ import pytest
 
 from ldsvm.report.plotting.dial import Line, dial
 from ldsvm.report.studies import dial as study
+from ldsvm.report.studies import dial_page
 from ldsvm.report.studies.base import Context, Found, Page
 from ldsvm.report.studies.config import load_study
 
@@ -35,7 +36,7 @@ def run(method: str, size: int | None, **changes: Any) -> dict[str, Any]:
 def page(**changes: dict[str, Any]) -> Page:
     methods = [(name, size) for size in (10, 40) for name in ("learned", "fixed", "nystroem")] + [("svm", None)]
     runs = [run(name, size, **changes.get(f"{name}{size or ''}", {})) for name, size in methods]
-    return study.show(TINY, Found({"runs": runs}))
+    return dial_page.show(TINY, Found({"runs": runs}))
 
 
 def test_every_method_is_fitted_at_every_size(found: Found) -> None:
@@ -49,7 +50,7 @@ def test_every_method_is_fitted_at_every_size(found: Found) -> None:
 
 
 def test_the_page_of_what_was_measured(found: Found) -> None:
-    made = study.show(TINY, found)
+    made = dial_page.show(TINY, found)
     for table in made.tables:
         assert {len(row) for row in table.rows} == {len(table.header)}
     assert [len(table.rows) for table in made.tables] == [3, 7]

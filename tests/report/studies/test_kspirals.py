@@ -24,7 +24,7 @@ def found() -> base.Found:
 
 @pytest.fixture(scope="module")
 def page(found: base.Found) -> base.Page:
-    return kspirals.show(SMALL, found)
+    return kspirals_page.show(SMALL, found)
 
 
 def fact(found: base.Found, K: int, L: int, start: str = "simplex") -> dict[str, float]:
@@ -106,7 +106,7 @@ def test_claims_are_judged_for_each_start_by_the_numbers(found: base.Found) -> N
 
 
 def test_the_same_outcome_gives_the_same_figures(found: base.Found, page: base.Page) -> None:
-    first, second = page.pictures, kspirals.show(SMALL, found).pictures
+    first, second = page.pictures, kspirals_page.show(SMALL, found).pictures
     assert [picture.drawing for picture in first] == [picture.drawing for picture in second]
     assert first[0].drawing != first[1].drawing
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from ldsvm.report.plotting.speedup import Line, speedups, spread
-from ldsvm.report.studies import speedup
+from ldsvm.report.studies import speedup, speedup_page
 from ldsvm.report.studies.base import Context, Found, Page
 from ldsvm.report.studies.config import load_study
 from ldsvm.report.studies.speedup_tables import Fits, serial_share
@@ -51,7 +51,7 @@ def found(processors: int = 2, **changes: dict[str, Any]) -> Found:
 
 def page(processors: int = 2, **changes: dict[str, Any]) -> Page:
     params = TINY.model_copy(update={"workers": (1, 2), "nodes": 2, "repeats": 2})
-    return speedup.show(params, found(processors, **changes))
+    return speedup_page.show(params, found(processors, **changes))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(me
 
 
 def test_page_of_what_was_measured(measured: Found) -> None:
-    made = speedup.show(TINY.model_copy(update={"nodes": 2}), measured)
+    made = speedup_page.show(TINY.model_copy(update={"nodes": 2}), measured)
     assert [len(table.rows) for table in made.tables] == [2, 6, 5, 3, 2]
     for table in made.tables:
         assert {len(row) for row in table.rows} == {len(table.header)}

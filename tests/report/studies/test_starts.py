@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ldsvm.datasets import load
 from ldsvm.report.plotting.starts import Curve, curves
-from ldsvm.report.studies import starts
+from ldsvm.report.studies import starts, starts_page
 from ldsvm.report.studies.base import Context, Found, Page
 from ldsvm.report.studies.config import load_study
 
@@ -51,7 +51,7 @@ def run(start: str, seed: int, **changes: Any) -> dict[str, Any]:
 def page(**changes: dict[str, Any]) -> Page:
     """The page of two seeds, with changes to the runs of a start."""
     runs = [run(start, seed, **changes.get(start, {})) for seed in (0, 1) for start in TINY.starts]
-    return starts.show(TINY, Found({"runs": runs}))
+    return starts_page.show(TINY, Found({"runs": runs}))
 
 
 def verdicts(**changes: dict[str, Any]) -> list[bool]:
@@ -128,7 +128,7 @@ def test_each_claim_fails_by_what_it_is_about(claim: int, changes: dict[str, Any
 
 
 def test_page_of_what_was_computed_shows_every_run(found: Found) -> None:
-    made = starts.show(TINY, found)
+    made = starts_page.show(TINY, found)
     assert [len(table.rows) for table in made.tables] == [3, 6, 3]
     for table in made.tables:
         assert {len(row) for row in table.rows} == {len(table.header)}
@@ -141,14 +141,14 @@ def test_only_mnist_stands_beside_the_papers_numbers() -> None:
     assert not any("paper" in table.title for table in page().tables)
     params = TINY.model_copy(update={"problems": (DIGITS.model_copy(update={"dataset": "mnist"}),)})
     runs = [run(start, 0) for start in params.starts]
-    (table,) = (t for t in starts.show(params, Found({"runs": runs})).tables if "paper" in t.title)
+    (table,) = (t for t in starts_page.show(params, Found({"runs": runs})).tables if "paper" in t.title)
     assert table.rows[1] == ["iterations, random centroids", "18", "1", "-17"]
     assert table.rows[2] == ["test error %, simplex", "2.99", "3.00", "+0.01"]
 
 
 def test_a_single_start_has_a_page_without_comparisons() -> None:
     params = TINY.model_copy(update={"starts": ("random",)})
-    made = starts.show(params, Found({"runs": [run("random", 0)]}))
+    made = starts_page.show(params, Found({"runs": [run("random", 0)]}))
     assert made.claims == [] and len(made.tables[0].rows) == 1
 
 
