@@ -143,7 +143,7 @@ def test_good_models_are_read_again(digits: Any, settings: dict[str, Any], kind:
     np.testing.assert_array_equal(again.decision_function(X), pipe.decision_function(X))
 
 
-def test_a_model_is_read_under_the_names_its_classes_had_before() -> None:
+def test_good_models_are_read_under_the_names_their_classes_had_before() -> None:
     scaled = UnitRows()
     old = rewritten(dumps(scaled), _named_as_before)
     assert b"ldsvm.datasets.lengths" in old

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HOME = {
     "prefect": "flows/",
-    "mlflow": "ldsvm/tracking/client.py",
+    "mlflow": ("ldsvm/tracking/client.py", "ldsvm/tracking/served.py"),
     "matplotlib": "ldsvm/report/plotting/",
     "ray": ("ldsvm/experiment/search/parallel.py", "ldsvm/blocks/connection.py", "ldsvm/blocks/actors.py"),
 }

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from ldsvm import memory as machine
 from ldsvm.memory import GIB, available
-from ldsvm.methods import METHODS, check_memory, lookup, memory, shared
+from ldsvm.methods import METHODS, check_memory, lookup, shared
 from ldsvm.methods.memory import NotRun
 
 
@@ -78,7 +79,7 @@ def test_other_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "sysconf", unknown)
     assert available(tmp_path) is None
-    monkeypatch.setattr(memory, "available", lambda: None)
+    monkeypatch.setattr(machine, "available", lambda: None)
     check_memory("kpca_nn", {}, 10**9, 1, 1)  # where nothing is known nothing is refused
 
 
@@ -110,7 +111,7 @@ def test_refusal_is_one_sentence_before_anything_is_allocated() -> None:
 def test_refusals_name_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotRun, match=r"for matrices of all pairs of 60,000 rows, .* or nystroem_svm$"):
         check_memory("nca_nn", {}, 60_000, 10, 784, available=24 * GIB)
-    monkeypatch.setattr(memory, "available", lambda: GIB)
+    monkeypatch.setattr(machine, "available", lambda: GIB)
     with pytest.raises(NotRun, match=r"for its arrays of 200,000 rows, 1\.0 GiB are available; use fewer rows$"):
         check_memory("nystroem_svm", {"reduce__n_components": 3000}, 200_000, 10, 784)
 

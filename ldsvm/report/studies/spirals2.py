@@ -117,7 +117,7 @@ def _neighbour_error(fitted: LDSVMClassifier, rows: spirals.Data) -> float:
 def _drawn(fitted: LDSVMClassifier, rows: spirals.Data, pixels: int) -> dict[str, Array]:
     """Latent coordinates, decision values over the square, and the machine (its two weights and its bias)."""
     values = fitted.decision_function(spirals.square(pixels)).reshape(pixels, pixels)
-    machine = np.append(fitted.coef_[0], fitted.intercept_[0])
+    machine = np.append(fitted.latent_coef_[0], fitted.intercept_[0])
     return {"Z": fitted.transform(rows.train[0]).astype(np.float32), "g": values.astype(np.float32), "machine": machine}
 
 
