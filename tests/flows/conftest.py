@@ -1,20 +1,25 @@
-"""Servers that tests start and always end, and a browser without a window to look at them."""
+"""Servers that tests start and always end, flows called in this process, and a browser without a window."""
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flows.processes import await_answer
+from flows.__main__ import main
+from flows.processes import await_answer, free_ports
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = {
@@ -53,6 +58,84 @@ def running() -> Running:
 def quiet() -> dict[str, str]:
     """Our environment without what a user has set for Prefect, and with servers that report to nobody."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")} | QUIET
+
+
+@dataclass(frozen=True)
+class Prefect:
+    """A Prefect server. variables: what a command needs to use it. empty: its database, before anything ran."""
+
+    variables: dict[str, str]
+    empty: Path
+
+    def fill(self, runs: Path) -> None:
+        """Give a folder of runs a database with Prefect's tables, whose making takes a server 10 seconds."""
+        (runs / "prefect").mkdir(parents=True)
+        shutil.copy(self.empty, runs / "prefect" / "prefect.db")
+
+
+@pytest.fixture(scope="session")
+def prefect(running: Running, quiet: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect]:
+    """Prefect's server for all tests that are not about how one starts."""
+    home, (port,) = tmp_path_factory.mktemp("prefect"), free_ports(1)
+    variables = {
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_HOME": str(home),
+        "PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1",
+    }  # fmt: skip
+    started = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    url, env = f"{variables['PREFECT_API_URL']}/health", {**quiet, "PREFECT_HOME": str(home)}
+    with running([*started, "--no-ui"], home / "server.log", url, env=env, cwd=home):
+        with (
+            closing(sqlite3.connect(home / "prefect.db")) as source,
+            closing(sqlite3.connect(home / "empty.db")) as copy,
+        ):
+            source.backup(copy)
+        yield Prefect(variables, home / "empty.db")
+
+
+@pytest.fixture
+def in_prefect(prefect: Prefect, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets flows that are called in this process use that server."""
+    for key, value in {**prefect.variables, "MPLCONFIGDIR": str(prefect.empty.parent / "matplotlib")}.items():
+        monkeypatch.setenv(key, value)
+    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+
+    url, home = prefect.variables["PREFECT_API_URL"], prefect.empty.parent
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}):
+        yield
+
+
+@contextmanager
+def _as_before() -> Iterator[None]:
+    """Undoes what the command line does to the process that it has to itself."""
+    root, ends = logging.getLogger(), (signal.SIGTERM, signal.SIGHUP)
+    handlers, level, raises = list(root.handlers), root.level, logging.raiseExceptions
+    signals = [signal.getsignal(end) for end in ends]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # as Python itself: they are shown, but for those to programmers
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        try:
+            yield
+        finally:
+            for handler in set(root.handlers) - set(handlers):
+                handler.close()
+            root.handlers, logging.raiseExceptions = handlers, raises
+            root.setLevel(level)
+            for end, handler_before in zip(ends, signals, strict=True):
+                signal.signal(end, handler_before)
+
+
+@pytest.fixture
+def command(in_prefect: None, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Does what `python -m flows` with these arguments does, in this process: exit code, output, errors."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with _as_before():
+            code = main(arguments)
+        return code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -34,22 +34,18 @@ def rows(which: slice, change: Callable[[Any], Any] = lambda X: X) -> pd.DataFra
     return table.assign(label=y[order])
 
 
-def called(place: Path, name: str, *overrides: str) -> tuple[list[str], dict[str, str]]:
+def called(place: Path, name: str, *overrides: str) -> list[str]:
     given = [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}", f"dataset.path={place / 'in'}"]
-    command = [sys.executable, "-m", "flows", name, "conf/production/digits.yaml", *given, *QUICK, *overrides]
-    return command, {key: value for key, value in os.environ.items() if key != "PREFECT_API_URL"}
+    return [name, "conf/production/digits.yaml", *given, *QUICK, *overrides]
 
 
 @pytest.fixture
-def call(tmp_path: Path) -> Call:
+def call(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> Call:
     (tmp_path / "in").mkdir()
 
     def run(name: str, *overrides: str) -> tuple[int, str]:
-        command, environment = called(tmp_path, name, *overrides)
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
-        )
-        return done.returncode, done.stdout.splitlines()[0] if done.stdout else done.stderr.splitlines()[-1]
+        code, out, err = command(*called(tmp_path, name, *overrides))
+        return code, out.splitlines()[0] if out else err.splitlines()[-1]
 
     return run
 
@@ -127,9 +123,14 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
 
 
 @pytest.mark.timeout(300)
-def test_a_killed_retraining_leaves_nothing_half_done_and_the_next_one_ends_it(call: Call, tmp_path: Path) -> None:
+def test_a_killed_retraining_leaves_nothing_half_done_and_the_next_one_ends_it(
+    call: Call, prefect: Any, tmp_path: Path
+) -> None:
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
-    command, environment = called(tmp_path, "retrain")
+    command, environment = (
+        [sys.executable, "-m", "flows", *called(tmp_path, "retrain")],
+        {**os.environ, **prefect.variables},
+    )
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **silent) as process:  # type: ignore[call-overload]
         while not statuses(tmp_path):  # the challenger is being trained
