@@ -26,11 +26,12 @@ help:
 run: $(READY)
 	@$(PY) -m flows pipeline $(CONFIG)
 
+# Threads that wait for others would spin, and take the cores from the other half of the tests.
 test: lint types
 	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
 		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
 	fi; \
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
+	OMP_WAIT_POLICY=passive $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
 
 lint: $(READY)
 	$(PY) -m ruff check .
