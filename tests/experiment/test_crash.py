@@ -12,7 +12,7 @@ from ldsvm.experiment.search.fault_report import crash, reported
 
 CODE = """
 import os, pathlib, sys
-from ldsvm.experiment.crash import reported
+from ldsvm.experiment.search.fault_report import reported
 with reported(pathlib.Path(sys.argv[1])):
     eval(sys.argv[2])
 """

@@ -26,7 +26,7 @@ pytestmark = [
 
 DRIVER = """
 import time
-from ldsvm.experiment.nodes import Nodes
+from ldsvm.experiment.search.local_cluster import Nodes
 with Nodes(1) as nodes:
     print(*[node.pid for node in local_cluster._started], flush=True)
     time.sleep(600)

@@ -132,7 +132,7 @@ from concurrent.futures import ThreadPoolExecutor
 import threading
 import numpy as np
 from scipy.linalg import blas
-from ldsvm.experiment.memory_limit import MIB, MemoryLimit, held
+from ldsvm.methods.memory_limit import MIB, MemoryLimit, held
 gate, a, c, d = threading.Barrier(2), np.ones((500, 500)), np.ones((500, 500), order="F"), np.empty((500, 500))
 def products(limited):
     gate.wait()
