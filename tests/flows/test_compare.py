@@ -9,14 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from flows import environment
 from flows.compare import hands
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.config.load import load_config
@@ -35,49 +35,37 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Prefect's API for all tests of this file."""
-    home = tmp_path_factory.mktemp("prefect")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PREFECT_API_URL", raising=False)
-        environment.configure(home)
-        with environment.api(home) as wait:
-            wait()
-            from prefect.settings import (
-                PREFECT_API_URL,
-                PREFECT_HOME,
-                PREFECT_LOGGING_TO_API_ENABLED,
-                temporary_settings,
-            )
-
-            url = os.environ["PREFECT_API_URL"]
-            settings = {PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}
-            with temporary_settings(settings):
-                yield
-
-
 @pytest.fixture
-def run(prefect: None, tmp_path: Path) -> Callable[..., list[tuple[str, str]]]:
+def run(in_prefect: None, tmp_path: Path) -> Callable[..., list[tuple[str, str]]]:
     """Run the pipeline and return names and states of its tasks."""
 
     def call(*overrides: str) -> list[tuple[str, str]]:
-        from prefect.client.orchestration import get_client
-        from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterFlowRunId
-
         from flows.pipeline import pipeline
 
         state: Any = pipeline(str(TINY), given(tmp_path, *overrides), return_state=True)
         error = state.result(raise_on_failure=False)
         if isinstance(error, BaseException):
             raise error
-        flow_run_id = state.state_details.flow_run_id
-        only = TaskRunFilter(flow_run_id=TaskRunFilterFlowRunId(any_=[flow_run_id]))
-        time.sleep(2)  # Prefect's server stores events of tasks a moment later
-        with get_client(sync_client=True) as client:
-            return [(str(one.name), str(one.state_name)) for one in client.read_task_runs(task_run_filter=only)]
+        return tasks(state.state_details.flow_run_id)
 
     return call
+
+
+def tasks(flow_run_id: UUID) -> list[tuple[str, str]]:
+    """Names and states once Prefect's server, which stores events of tasks a moment later, knows that of the last."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterFlowRunId
+
+    only = TaskRunFilter(flow_run_id=TaskRunFilterFlowRunId(any_=[flow_run_id]))
+    end = time.monotonic() + 60
+    with get_client(sync_client=True) as client:
+        while True:
+            found = client.read_task_runs(task_run_filter=only)
+            over = [one for one in found if one.state is not None and one.state.is_final()]
+            if len(over) == len(found) and any(one.name == "track report" for one in over):
+                return [(str(one.name), str(one.state_name)) for one in found]
+            assert time.monotonic() < end, found
+            time.sleep(0.1)
 
 
 def given(place: Path, *overrides: str) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,11 +38,15 @@ class Ran:
 
 
 @contextmanager
-def started(file: Path, place: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
-    """Begin an experiment in a session of its own, as a terminal would; its processes carry the folder as a mark."""
+def started(file: Path, place: Path, *overrides: str, prefect: Any = None) -> Iterator[subprocess.Popen[str]]:
+    """Begin an experiment in a session of its own, as a terminal would; its processes carry the folder as a mark.
+
+    prefect: the server that it uses; by default it starts one, as for most users.
+    """
     (place / "elsewhere").mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LDSVM_TEST": str(place)}
     environment.pop("PREFECT_API_URL", None)
+    environment |= prefect.variables if prefect else {}
     with subprocess.Popen(
         [sys.executable, "-m", "flows", "pipeline", str(file), *paths(place), *overrides],
         cwd=place / "elsewhere", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -57,8 +62,8 @@ def paths(place: Path) -> list[str]:
     return [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}"]
 
 
-def run(place: Path, *overrides: str) -> Ran:
-    with started(TINY, place, *overrides) as process:
+def run(place: Path, *overrides: str, prefect: Any = None) -> Ran:
+    with started(TINY, place, *overrides, prefect=prefect) as process:
         out, err = process.communicate(timeout=240)
     done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
     return Ran(done, place, load_config(TINY, [*paths(place), *overrides], root=ROOT))
@@ -82,8 +87,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def second(first: Ran) -> Ran:
-    return run(first.place, "methods.NN.params.n_neighbors=1000", "methods.ours.executor={kind: serial, rows: 80}")
+def second(first: Ran, prefect: Any) -> Ran:
+    changes = "methods.NN.params.n_neighbors=1000", "methods.ours.executor={kind: serial, rows: 80}"
+    return run(first.place, *changes, prefect=prefect)
 
 
 @pytest.mark.timeout(300)
@@ -185,9 +191,11 @@ def children(place: Path) -> list[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["by a terminal", "to the process alone"])
 def test_ctrl_c_in_the_middle_leaves_no_process_and_no_open_run(
-    send: Callable[[int, int], None], tmp_path: Path
+    send: Callable[[int, int], None], prefect: Any, tmp_path: Path
 ) -> None:
-    with started(LONG, tmp_path) as process:
+    prefect.fill(tmp_path / "runs")
+    own = send is os.killpg  # its server, which is in no group of a terminal, has to end too
+    with started(LONG, tmp_path, prefect=None if own else prefect) as process:
         end = time.monotonic() + 200
         while not _computes(tmp_path):
             assert process.poll() is None and time.monotonic() < end, process.communicate()
@@ -209,15 +217,6 @@ def _computes(place: Path) -> bool:
         return False
 
 
-@pytest.mark.timeout(400)
-def test_two_that_start_together_in_a_new_folder_both_succeed(tmp_path: Path) -> None:
-    with started(TINY, tmp_path) as one, started(TINY, tmp_path) as other:
-        ends = [process.communicate(timeout=300) for process in (one, other)]
-    assert [one.returncode, other.returncode] == [0, 0], ends
-    assert {status for _, _, status in statuses(tmp_path)} == {"FINISHED"}
-    assert len(list((tmp_path / "runs" / "logs").glob("*-prefect-server.log"))) == 2
-
-
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9/api"])
 def test_an_address_where_no_server_answers_is_one_sentence_at_once(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -232,9 +231,20 @@ def test_an_address_where_no_server_answers_is_one_sentence_at_once(
     assert (said.out, said.err.count("\n"), list(tmp_path.iterdir())) == ("", 1, [])
 
 
-@pytest.mark.timeout(300)
-def test_two_at_once_share_one_store(tmp_path: Path) -> None:
-    with started(TINY, tmp_path) as one, started(TINY, tmp_path, "seed=1") as other:
-        ends = [process.communicate(timeout=240) for process in (one, other)]
-    assert [one.returncode, other.returncode] == [0, 0], ends
-    assert [status for _, _, status in statuses(tmp_path)] == ["FINISHED"] * 12
+@pytest.mark.timeout(400)
+def test_three_that_start_together_in_a_new_folder_share_its_stores(prefect: Any, tmp_path: Path) -> None:
+    """Two of the same experiment, each of which makes Prefect's database too, and one of another seed."""
+    with (
+        started(TINY, tmp_path) as one,
+        started(TINY, tmp_path) as same,
+        started(TINY, tmp_path, "seed=1", prefect=prefect) as other,
+    ):
+        ends = [process.communicate(timeout=300) for process in (one, same, other)]
+    assert [one.returncode, same.returncode, other.returncode] == [0, 0, 0], ends
+    assert {status for _, _, status in statuses(tmp_path)} == {"FINISHED"}
+    assert len(list((tmp_path / "runs" / "logs").glob("*-prefect-server.log"))) == 2
+    with sqlite3.connect(tmp_path / "runs" / "mlflow.db") as store:
+        found = store.execute("select count(*) from tags where key = 'ldsvm.pipeline' group by value").fetchall()
+    counts = [count for (count,) in found]
+    # a problem, two methods, and three trials, which of the two that are the same one or the other may have found
+    assert len(counts) == 3 and max(counts) == 6 and 15 <= sum(counts) <= 18
