@@ -32,27 +32,25 @@ def tracked(uri: str) -> list[Any]:
     return list(found["runs"])
 
 
-def begin(name: str, place: Path, uri: str, *overrides: str) -> subprocess.Popen[str]:
-    given = [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}", *overrides]
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": uri}
-    environment.pop("PREFECT_API_URL", None)
-    return subprocess.Popen(
-        [sys.executable, "-m", "flows", name, str(TINY), *given], cwd=ROOT, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
 @pytest.mark.timeout(600)
 def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
-    mlflow_server: Callable[..., AbstractContextManager[subprocess.Popen[bytes]]], tmp_path: Path
+    mlflow_server: Callable[..., AbstractContextManager[subprocess.Popen[bytes]]], prefect: Any, tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)
     uri, artifacts = f"http://127.0.0.1:{port}", ("--artifacts-destination", str(tmp_path / "artifacts"))
 
+    def begin(name: str) -> subprocess.Popen[str]:
+        given = [f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "flows", name, str(TINY), *given], cwd=ROOT,
+            env={**os.environ, **prefect.variables, "MLFLOW_TRACKING_URI": uri},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
     def serve() -> AbstractContextManager[subprocess.Popen[bytes]]:
         return mlflow_server(port, tmp_path, f"sqlite:///{tmp_path / 'server.db'}", *artifacts)
 
-    with serve() as server, begin("pipeline", tmp_path, uri) as process:
+    with serve() as server, begin("pipeline") as process:
         end = time.monotonic() + 200
         while not list((tmp_path / "runs" / "results" / "methods").glob("*/result.json")):
             assert process.poll() is None and time.monotonic() < end
@@ -63,12 +61,12 @@ def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
     assert f"MLFLOW_TRACKING_URI {uri} does not answer" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert list((tmp_path / "runs" / "results").glob("tiny-*/report.html"))
-    with begin("pipeline", tmp_path, uri) as process:  # nobody is there from the beginning
+    with begin("pipeline") as process:  # nobody is there from the beginning
         _, err = process.communicate(timeout=240)
     assert process.returncode == 2 and "does not answer" in err
     with serve():
         assert {run["info"]["status"] for run in tracked(uri)} <= {"RUNNING", "FINISHED"}
-        with begin("sync", tmp_path, uri) as process:
+        with begin("sync") as process:
             out, err = process.communicate(timeout=240)
         runs = tracked(uri)
     assert process.returncode == 0, err
