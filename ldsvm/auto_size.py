@@ -32,6 +32,7 @@ def automatic(estimator: Any, X: Any, y: Any, sample_weight: Any, *, eval_set: A
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from ldsvm import LDSVMClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> LDSVMClassifier(n_basis="auto", early_stopping=True, random_state=0).fit(X, y).n_basis_
     32

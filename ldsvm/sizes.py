@@ -13,7 +13,6 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from ldsvm import threads
 from ldsvm.auto_size import seeded
 from ldsvm.estimator import LDSVMClassifier
-from ldsvm.methods.sizes import arrays
 from ldsvm.speed import predict_us as timed
 
 REPEATS = 5  # predictions of which the median counts
@@ -138,6 +137,8 @@ def model_bytes(model: Any) -> int:
     >>> model_bytes(LDSVMClassifier(map="linear").fit(*load_iris(return_X_y=True)))
     136
     """
+    from ldsvm.methods.sizes import arrays  # which loads the list of methods
+
     return sum(int(array.nbytes) for array in arrays(_classifier(model)))
 
 

@@ -351,7 +351,7 @@ def test_duplicates_equal_a_comparison_of_all_pairs(kind: Any, monkeypatch: pyte
 
 def test_rows_of_one_key_are_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     # With one key for all, every pair is a candidate, and only the comparison of values can tell.
-    for module in ("parts", "duplicates"):
+    for module in ("split_checks", "duplicates"):
         monkeypatch.setattr(f"ldsvm.datasets.{module}.keys_of", lambda X: np.zeros(len(X), dtype=np.uint64))
     rows = rows_of("dense", [[1, 0], [2, 0], [1, 0], [3, 0]], [0, 0, 0, 0])
     found, split = parts(rows, [0, 1], [], [2, 3])

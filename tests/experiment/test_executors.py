@@ -164,7 +164,9 @@ def test_each_point_is_a_job_and_its_trial_depends_on_the_blocks_but_not_on_the_
 
 def test_memory_is_estimated_for_a_block(tmp_path: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr("ldsvm.methods.memory.check", lambda name, params, n, m, d, available: asked.append(n))
+    monkeypatch.setattr(
+        "ldsvm.experiment.search.trial.check_memory", lambda name, params, n, m, d, available: asked.append(n)
+    )
     for executor in ("null", "{kind: serial, rows: 120}"):
         fit_point(one(config(tmp_path, executor)), {"C": 1.0}, training_data(data, "original"))
     assert asked == [300, 120]
@@ -181,7 +183,7 @@ def test_rows_that_are_too_many_for_one_thread_here_have_no_such_time(
     calls: list[Any] = []
     found = config(place, "{kind: threads, rows: 50}", "methods.ours.search={}")
     judged(found, data, Here())  # the search is in the journal from now on
-    monkeypatch.setattr("ldsvm.methods.memory.check", check)
+    monkeypatch.setattr("ldsvm.experiment.search.trial.check_memory", check)
     result = judged(found, data, Here())
     assert result.failure is None and result.train_s is not None and result.train_alone_s is None
 

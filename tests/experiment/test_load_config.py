@@ -298,7 +298,9 @@ def fields(model: type[BaseModel]) -> list[str]:
 
 def test_every_field_is_read_by_something() -> None:
     sources = "\n".join(
-        p.read_text("utf-8") for d in ("ldsvm/experiment", "ldsvm/report", "flows") for p in (ROOT / d).glob("*.py")
+        p.read_text("utf-8")
+        for d in ("ldsvm/experiment", "ldsvm/tracking", "ldsvm/production", "ldsvm/report", "flows")
+        for p in (ROOT / d).rglob("*.py")
     )
     sections = [m for m in vars(models).values() if isinstance(m, type) and issubclass(m, BaseModel)]
     unread = [f"{m.__name__}.{f}" for m in sections for f in fields(m) if not re.search(rf"\w\.{f}\b(?!\()", sources)]

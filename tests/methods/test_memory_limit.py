@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldsvm import memory
 from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.search.trial import Data, Job, fit_point, run_job
-from ldsvm.methods import memory, memory_limit
+from ldsvm.methods import memory_limit
 from ldsvm.methods.memory_limit import MIB, MemoryLimit, OverLimit, available, held, noted, reached, watch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -111,7 +111,7 @@ def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.Monkey
         monkeypatch.setattr(stages, f"create_{kind}_artifact", lambda what, key, *about: sent.extend([what, *about]))
     config: Any = SimpleNamespace(name="c", results=Path(), problems=[SimpleNamespace(name=LABEL)])
     stages.write_report.fn(config, "facts")
-    (row,), about, note, about_note = sent
+    (row, _), about, note, about_note = sent
     assert headings(row["method"]) == headings(about) == headings(about_note) == []
     assert headings(note) == [LINE]
 
