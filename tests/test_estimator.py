@@ -58,6 +58,7 @@ def test_prediction_is_the_machine_on_the_transform(digits: Any) -> None:
     assert model.n_components_ == 9 and model.n_basis_ == 25 and model.latent_coef_.shape == (10, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ovr", "ovo"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_same_seed_same_bits(digits: Any, n_jobs: int, kind: str) -> None:
@@ -68,6 +69,7 @@ def test_same_seed_same_bits(digits: Any, n_jobs: int, kind: str) -> None:
     assert not same_model(first, clone(model).set_params(random_state=1).fit(X, y))
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_bits() -> None:
     # no dependence on hash seeds, memory addresses or what ran before
     code = """if True:

@@ -34,6 +34,7 @@ def ran(file: Path, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return dict(zip(names, session.run(names, {"X": rows}), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "classes"),
     [
@@ -70,6 +71,7 @@ def test_labels_are_those_of_the_model(tmp_path: Path, labels: list[Any]) -> Non
     assert found["label"].tolist() == model.predict(X[rows][:50]).tolist()
 
 
+@pytest.mark.slow
 def test_an_offset_of_the_data_costs_no_digits(tmp_path: Path) -> None:
     moved = X + np.float32(1e5)
     for model in (
@@ -82,6 +84,7 @@ def test_an_offset_of_the_data_costs_no_digits(tmp_path: Path) -> None:
         np.testing.assert_allclose(found["decision"], model.decision_function(moved.astype(np.float64)), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_no_graph_is_one_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
     file = to_onnx(small().fit(X, Y), tmp_path / "m.onnx")
     before = file.read_bytes()

@@ -20,6 +20,7 @@ ORDER = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_import_loads_no_heavy_library() -> None:
     # import cost is a feature: frameworks, plotting and compilers load when used; what scikit-learn loads by itself
     # (pandas, and with it pyarrow, where installed) is not ours

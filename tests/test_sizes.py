@@ -101,6 +101,7 @@ def test_time_is_of_a_row(models: list[LDSVMClassifier]) -> None:
     assert 0 < predict_us(models[0], X[VALID]) < 1e5
 
 
+@pytest.mark.slow
 def test_automatic_size_is_the_smallest_that_is_nearly_the_best() -> None:
     model = LDSVMClassifier(gamma=0.001, n_basis="auto", random_state=0, n_jobs=1)
     held = (X[VALID], Y[VALID])

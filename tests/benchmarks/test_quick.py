@@ -22,6 +22,7 @@ from benchmarks.__main__ import NAMES
 from benchmarks.harness import Result, everything, mnist
 
 PARTS = {"shards": {"parts": ["same", "large", "distorted"]}, "pipeline": {"parts": ["logging"]}}
+pytestmark = pytest.mark.slow
 # What must hold at any size, however busy the machine: these are no times.
 EXACT = {
     "worst_kkt_residual",

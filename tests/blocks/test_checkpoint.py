@@ -19,6 +19,7 @@ from ldsvm.blocks.checkpoint import Checkpoint, CheckpointError
 from tests.blocks.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 MAPS: dict[str, dict[str, Any]] = {
     "rbf": {},

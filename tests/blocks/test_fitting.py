@@ -19,6 +19,7 @@ from ldsvm.solvers import block_svm
 from tests.blocks.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
+pytestmark = pytest.mark.slow
 MAPS: dict[str, dict[str, Any]] = {
     "kmeans": {},
     "random": {"centers": "random"},
@@ -31,6 +32,7 @@ MAPS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("params", MAPS.values(), ids=MAPS)
 def test_blocks_and_executors_do_not_change_the_model(params: dict[str, Any], train: Data, valid: Data) -> None:
+    params = {**params, "max_iter": 3}
     one = model(**params).fit(cut(train), eval_set=valid)
     for rows, executor in [
         (cut(train, 500), Serial()),

@@ -21,6 +21,7 @@ from tests.blocks.conftest import cut, far, model
 
 Data = tuple[np.ndarray, np.ndarray]
 EMPTY = pa.table({"a": pa.array([], pa.float64()), "digit": pa.array([], pa.int64())})
+pytestmark = pytest.mark.slow
 
 
 def test_bytes_are_inputs_from_0_to_255(train: Data, tmp_path: Path) -> None:

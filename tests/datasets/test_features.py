@@ -521,6 +521,7 @@ def _array(X: Any) -> Any:
     return X.toarray() if hasattr(X, "indptr") else X
 
 
+@pytest.mark.slow
 def test_import_stays_cheap() -> None:
     heavy = {"sklearn.decomposition", "sklearn.feature_extraction", "sklearn.impute"}
     code = (
@@ -531,6 +532,7 @@ def test_import_stays_cheap() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.is_file(), reason="LDSVM_DATA_HOME has no 20news/20news-bydate.tar.gz")
 def test_the_real_hardware_groups() -> None:
     posts: dict[str, list[str]] = {"train": [], "test": []}

@@ -206,6 +206,7 @@ def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch,
         load("mnist", cache_dir=tmp_path, entries=mini.entries)
 
 
+@pytest.mark.slow
 def test_import_stays_cheap() -> None:
     # beyond what scikit-learn's base loads by itself, which is the price of the package's front door
     heavy = {"pyarrow", "pandas", "yaml", "sklearn.datasets"}
@@ -228,6 +229,7 @@ def test_parity_and_original_labels() -> None:
         relabel([1.0, 2.0], "parity")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not RAW, reason="LDSVM_DATA_HOME names no folder of raw files")
 def test_the_real_mnist(tmp_path: Path) -> None:
     cold = load("mnist", cache_dir=tmp_path, data_home=RAW, download=False)

@@ -281,6 +281,7 @@ def test_a_cache_that_is_a_link_to_raw_files_is_refused(tmp_path: Path) -> None:
         get(tmp_path, tmp_path / "raw")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_RAW, reason="LDSVM_DATA_HOME names no folder with 20news/20news-bydate.tar.gz")
 def test_the_real_posts(tmp_path: Path) -> None:
     assert RAW is not None

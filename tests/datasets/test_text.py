@@ -96,6 +96,7 @@ def test_it_is_an_estimator_that_learns_nothing() -> None:
     assert again.transform(POSTS).tolist() == step.transform(POSTS).tolist() and again.quotes is True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.is_file(), reason="LDSVM_DATA_HOME has no 20news/20news-bydate.tar.gz")
 def test_every_real_header_goes_as_scikit_learn_takes_it() -> None:
     with tarfile.open(ARCHIVE) as archive:

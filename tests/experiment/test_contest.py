@@ -89,6 +89,7 @@ def test_a_method_may_learn_finer_labels_and_is_judged_by_the_problems(config: C
     assert one_shot.score is not None and one_shot.score.classes == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), [("ours", (300, 9)), ("kernels", (300, 2)), ("odd", None)])
 def test_latent_spaces_that_can_be_looked_at_are_kept(
     config: Config, data: Prepared, name: str, shape: tuple[int, int] | None
@@ -170,6 +171,7 @@ def test_without_ray_trials_run_here_or_the_file_says_fail(config: Config, data:
         compete(strict, data, *arguments, executor=gone)
 
 
+@pytest.mark.slow
 def test_a_fit_over_its_time_is_a_row_and_the_next_method_is_served(config: Config, data: Prepared) -> None:
     short = config.model_copy(update={"limits": config.limits.model_copy(update={"fit_s": 0.01})})
     with Worker() as worker:

@@ -18,6 +18,7 @@ with reported(pathlib.Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 @pytest.mark.parametrize(
     ("act", "code", "word"), [("os.abort()", -6, "aborted"), ("os.kill(os.getpid(), 9)", -9, None), ("None", 0, None)]

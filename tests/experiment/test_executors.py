@@ -114,6 +114,7 @@ def test_sparse_features_are_a_row_with_that_reason(place: Path, data: Prepared)
     assert trial.failure is not None and trial.failure.startswith("not run: sparse features cannot be divided")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["{kind: serial, rows: 120}", "{kind: threads, workers: 2, rows: 50}"])
 def test_it_is_searched_judged_and_timed_as_in_memory(place: Path, data: Prepared, executor: str) -> None:
     news: list[dict[str, Any]] = []
@@ -129,6 +130,7 @@ def test_it_is_searched_judged_and_timed_as_in_memory(place: Path, data: Prepare
     assert list(found.results.glob("checkpoint*")) == []
 
 
+@pytest.mark.slow
 def test_a_search_that_was_killed_goes_on_inside_a_fit(tmp_path: Path, data: Prepared) -> None:
     def killed(row: dict[str, Any]) -> None:
         seen.append(row)
@@ -172,6 +174,7 @@ def test_memory_is_estimated_for_a_block(tmp_path: Path, data: Prepared, monkeyp
     assert asked == [300, 120]
 
 
+@pytest.mark.slow
 def test_rows_that_are_too_many_for_one_thread_here_have_no_such_time(
     place: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_each_rung_holds_the_best_of_the_one_before(executor: Any) -> None:
     assert best(trials).order == min(expected[-2:], key=lambda row: row[2])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [2, 3, 4])
 @pytest.mark.parametrize("n", [1, 2, 5, 27, 50])
 def test_the_best_point_survives_where_every_resource_ranks_alike(n: int, factor: int) -> None:

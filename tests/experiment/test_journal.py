@@ -181,6 +181,7 @@ def test_a_full_disk_is_told_and_leaves_no_half_line_to_be_believed(
     assert [Journal(path).find(k) for k in "ab"] == [None, GOOD]
 
 
+@pytest.mark.slow
 def test_processes_that_append_at_once_keep_each_others_lines(path: Path) -> None:
     # Lines of two pages and more, 150 from each of two processes that wait for each other's start.
     code = (

@@ -124,6 +124,7 @@ def backwards(function: Any, work: Any) -> Any:
     return map(function, reversed(work))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [SVM, OURS, ROWS, STEPS], ids=["points", "paths", "rows", "iterations"])
 @pytest.mark.parametrize("executor", [map, backwards])
 @pytest.mark.parametrize("stop_before", [0, 1, 7, 10**9])

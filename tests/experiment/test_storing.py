@@ -130,6 +130,7 @@ def test_the_list_names_classes_alone() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"map": "adaptive_rbf"}, {"map": "linear"}, {"multi_class": "ovo"}])
 @pytest.mark.parametrize("kind", [int, str, bool])
 def test_good_models_are_read_again(digits: Any, settings: dict[str, Any], kind: type) -> None:

@@ -93,6 +93,7 @@ def test_one_process_serves_many_calls_and_it_is_not_this_one(worker: Worker) ->
     assert first == second != os.getpid()
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_is_stopped_and_the_next_one_works(worker: Worker) -> None:
     before, start = worker.call(whoami, limit_s=60), time.monotonic()
     with pytest.raises(Stopped, match=r"^stopped: time limit of 0\.3 s$"):
@@ -103,6 +104,7 @@ def test_a_call_that_takes_too_long_is_stopped_and_the_next_one_works(worker: Wo
         os.kill(before, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "words"), [(dies, "signal 9, as when memory runs out"), (leaves, "exit code 3")])
 def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, words: str) -> None:
     with pytest.raises(Stopped, match=f"^stopped: its process ended with {words}$"):
@@ -110,6 +112,7 @@ def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, w
     assert worker.call(twice, 2, limit_s=60) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds private memory")
 def test_a_call_that_takes_too_much_memory_is_stopped_and_its_process_goes_on(worker: Worker) -> None:
     number, before = worker.call(whoami, limit_s=60), worker.call(resident, limit_s=60)
@@ -123,6 +126,7 @@ def test_a_call_that_takes_too_much_memory_is_stopped_and_its_process_goes_on(wo
     assert worker.call(whoami, limit_s=60) == number
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds private memory")
 def test_a_library_that_crashes_for_want_of_memory_is_told_with_the_limit(worker: Worker) -> None:
     with pytest.raises(Stopped, match=r"^stopped: its process ended with signal 11 under a memory limit of 100 MiB$"):
@@ -146,6 +150,7 @@ def test_an_answer_that_cannot_travel_is_an_error_and_not_a_hang(worker: Worker)
         worker.call(unpicklable, limit_s=60)
 
 
+@pytest.mark.slow
 def test_the_process_outlives_the_thread_that_first_called() -> None:
     with Worker() as worker:
         numbers: list[int] = []
@@ -156,6 +161,7 @@ def test_the_process_outlives_the_thread_that_first_called() -> None:
         assert worker.call(whoami, limit_s=60) == numbers[0]
 
 
+@pytest.mark.slow
 def test_closing_ends_the_process_and_may_be_done_twice() -> None:
     worker = Worker()
     worker.close()
@@ -166,6 +172,7 @@ def test_closing_ends_the_process_and_may_be_done_twice() -> None:
         os.kill(number, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_a_killed_parent_leaves_no_process(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
@@ -200,6 +207,7 @@ def _alive(number: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["sent", "told", "started"])
 def test_what_interrupts_a_call_leaves_no_answer_for_the_next_one(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # as Prefect's limit of a task does, in whatever line it meets; the next call is another method's

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ HOME = {
 }
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Top names of everything a file imports, also inside functions."""
     found: set[str] = set()
@@ -37,6 +39,7 @@ def test_each_framework_is_imported_in_its_home_only(library: str) -> None:
     assert files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["ldsvm", "ldsvm.experiment.config.load", "ldsvm.report.build", "flows.__main__"])
 def test_importing_loads_no_framework(module: str) -> None:
     heavy = "prefect mlflow ray matplotlib osqp numba" + (" pydantic" if module in ("ldsvm", "flows.__main__") else "")

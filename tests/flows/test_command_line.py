@@ -29,6 +29,7 @@ def test_help_names_every_flow_and_shows_commands_to_copy() -> None:
         assert part in done.stdout
 
 
+@pytest.mark.slow
 def test_a_wrong_key_is_one_sentence_without_a_traceback(tmp_path: Path) -> None:
     done = run("pipeline", "conf/digits.yaml", f"paths.runs={tmp_path / 'runs'}", "seeds=1")
     assert (done.returncode, done.stdout) == (2, "")

@@ -23,6 +23,7 @@ def test_every_experiment_of_the_paper_is_listed_once() -> None:
     assert sorted(listed) == sorted(str(p.relative_to(ROOT)) for p in (ROOT / "conf" / "experiments").glob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", items(), ids=lambda item: Path(item.file).stem)
 def test_it_loads_whole_and_small_and_small_is_quicker(item: Item) -> None:
     whole, small = (environment.anything(item.file, item.overrides(fast, [])) for fast in (False, True))
@@ -55,6 +56,7 @@ def test_the_page_is_there_when_nothing_else_is(tmp_path: Path) -> None:
     assert "No result yet" in page.read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "both"), [(signal.SIGTERM, False), (signal.SIGINT, True)])
 def test_a_stop_waits_until_the_experiment_has_stopped(tmp_path: Path, number: signal.Signals, both: bool) -> None:
     # the experiment is a stand-in that takes its time to end, and tells how it was ended

@@ -35,6 +35,7 @@ def test_two_dimensions_give_the_regular_polygon(K: int) -> None:
     np.testing.assert_allclose(np.sum(P * np.roll(P, 1, axis=0), axis=1), np.cos(2 * np.pi / K), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", TAMMES)
 def test_points_on_the_sphere_repel_each_other(K: int) -> None:
     # no arrangement has a larger smallest distance than Tammes' bound; ours comes within 3 %

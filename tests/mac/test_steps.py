@@ -61,6 +61,7 @@ def test_objectives_equal_a_slow_loop(problem_of: Callable[..., Any]) -> None:
     assert problem.distance(Z, F) == pytest.approx(np.sqrt(quadratic), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ovr", "ovo"])
 @pytest.mark.parametrize("g_solver", SOLVERS)
 @pytest.mark.parametrize("z_solver", Z_SOLVERS)

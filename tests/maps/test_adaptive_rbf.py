@@ -97,6 +97,7 @@ def test_the_gradient_is_that_of_the_objective_whose_coordinates_follow() -> Non
     check_slopes(slopes, point, lambda: other(x, follow, None, *point) + hinge[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_coordinates_that_follow_lower_the_objective_further_than_those_that_stay(weighted: bool) -> None:
     X, y = load_digits(return_X_y=True)
@@ -217,6 +218,7 @@ def test_widths_stay_in_their_range_and_the_same_seed_gives_the_same_bits() -> N
     np.testing.assert_array_equal(maps[0](X), maps[1](X))
 
 
+@pytest.mark.slow
 def test_the_estimator_needs_fewer_basis_functions_and_its_objective_falls_at_fixed_mu() -> None:
     X, y = load_digits(return_X_y=True)
     X = (X / 16).astype(np.float32)

@@ -18,6 +18,7 @@ from ldsvm.methods.approximations import KMeansGaussians, KMeansNystroem
 Floats = NDArray[np.float64]
 
 
+@pytest.mark.slow
 @parametrize_with_checks([KMeansGaussians(20), KMeansNystroem(20)])  # type: ignore[untyped-decorator]
 def test_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

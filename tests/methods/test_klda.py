@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 SIZES = (5, 9, 16, 10)  # asymmetric, so that a wrong weight of a class shows
 
 
+@pytest.mark.slow
 @parametrize_with_checks([KernelDiscriminant(), KernelDiscriminant(kernel="linear")])
 def test_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
@@ -388,6 +389,7 @@ def test_float32_is_computed_in_float64() -> None:
 # ------------------------------------------------------------------------------------------ as it is used
 
 
+@pytest.mark.slow
 def test_nearest_neighbours_on_digits(digits: tuple[Floats, NDArray[np.intp]]) -> None:
     X, y = digits
     folds = StratifiedKFold(5, shuffle=True, random_state=0)

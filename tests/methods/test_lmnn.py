@@ -21,6 +21,7 @@ from ldsvm.methods.lmnn import LargeMarginNN
 from ldsvm.methods.lmnn_loss import Loss
 from ldsvm.typing import Array
 
+pytestmark = pytest.mark.slow
 WEIGHT = 0.3  # far from 0.5: exchanging weight and 1 - weight shows
 
 

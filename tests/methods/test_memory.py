@@ -126,6 +126,7 @@ def test_what_fits_is_not_refused() -> None:
         check_memory("ldsvm", {"n_basis": None}, 60_000, 10, 10, available=24 * GIB)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("name", "params"),

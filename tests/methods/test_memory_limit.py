@@ -125,6 +125,7 @@ def test_a_fit_that_takes_more_than_its_estimate_is_a_row_and_the_next_one_works
     assert second.failure is None and second.valid_error is not None
 
 
+@pytest.mark.slow
 @LINUX
 def test_products_of_matrices_go_on_when_no_memory_is_left() -> None:
     # OpenBLAS that is refused a buffer asks for ever, or ends the process: here it has them already.

@@ -41,6 +41,7 @@ def made(name: str, seed: int = 0) -> Any:
     return shared(lookup(name).make(), seed=seed, n_jobs=1).set_params(**SLOW.get(name, {}))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations, see SLOW
 @pytest.mark.filterwarnings("ignore:n_components > n_samples")  # 300 landmarks of 200 rows
 @pytest.mark.parametrize("labels", ["digits", "odd or even"])
@@ -111,6 +112,7 @@ def test_a_name_that_nothing_has_is_one_sentence() -> None:
     assert "Allowed: ldsvm, pca_ldsvm, nearest_neighbour" in caught.value.args[0]
 
 
+@pytest.mark.slow
 def test_the_registry_imports_no_method() -> None:
     code = "import sys, ldsvm; before = {*sys.modules}; import ldsvm.methods; print(*{*sys.modules} - before)"
     root = Path(__file__).resolve().parents[2]

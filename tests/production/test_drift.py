@@ -141,6 +141,7 @@ def test_twenty_bins_of_one_row_are_put_together_and_the_rest_of_a_row_joins_its
     assert homogeneity(*halves) == homogeneity(np.array([10.0, 1.0]), np.array([0.0, 11.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "standard_cauchy"])
 @pytest.mark.parametrize("D", [1, 2, 20])
 def test_what_has_not_moved_is_rarely_called_drift(D: int, kind: str) -> None:

@@ -519,6 +519,7 @@ def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Pa
             step(settings, timed)
 
 
+@pytest.mark.slow
 def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path) -> None:
     def texts(n: int, seed: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)

@@ -60,6 +60,7 @@ def margins(scores: NDArray[Any]) -> NDArray[Any]:
     return best[:, -1] - best[:, -2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("rows", [1, 40, 1000])
 def test_every_row_has_the_answers_of_the_model(tmp_path: Path, classes: int, rows: int) -> None:

@@ -99,6 +99,7 @@ def test_an_experiment_is_repeated_for_each_value() -> None:
     assert variants(config(), "conf/digits.yaml", [], root=ROOT) == [config()]
 
 
+@pytest.mark.slow
 def test_the_curves_are_drawn_with_gaps_and_words_the_same_each_time() -> None:
     lines = [
         Line("ours", 0, [3.0, 2.0, None], [2.5, 1.5, None], [3.5, 2.5, None]),

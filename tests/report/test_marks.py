@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from markdown_it import MarkdownIt
@@ -119,9 +120,10 @@ def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.Monkey
     progress._Page("key").show(LABEL, 0.5)
     assert headings(sent[-1]) == []
 
-    run: Any = SimpleNamespace(log=lambda *_: None, text=lambda *_: None, describe=lambda note: sent.append(note))
-    look: Any = SimpleNamespace(decision=SimpleNamespace(action="none", sentence=LABEL), new=0, drift=None)
+    run = MagicMock()
+    run.describe = lambda note: sent.append(note)
+    look: Any = SimpleNamespace(decision=SimpleNamespace(action="none", sentence=LABEL), new=0, drift=None, sha256="a")
     monkeypatch.setattr(retrain, "asdict", lambda _: {})
     tracker: Any = SimpleNamespace(run=lambda *_, **__: nullcontext(run))
-    retrain.record_decision.fn(config, tracker, look, None)
+    retrain.record_decision.fn(MagicMock(), tracker, look, None)
     assert headings(sent[-1]) == []

@@ -146,6 +146,7 @@ def test_markdown_keeps_its_columns_and_csv_its_cells() -> None:
     assert tables.to_csv(["a", "b"], [["1,000", 'x"y']]) == 'a,b\n"1,000","x""y"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_latent", [1, 2, 5])
 @pytest.mark.parametrize("n_classes", [2, 10, 12])
 def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: int) -> None:
@@ -163,12 +164,14 @@ def test_a_large_set_is_drawn_in_part() -> None:
     assert plotting.latent_space(Z, y, "t").png.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_figures_bear_missing_values_and_failed_methods() -> None:
     assert plotting.convergence(FIRST.history, "t").png.startswith(b"\x89PNG")
     assert plotting.overview([GOOD, BAD, LINEAR], "t").png.startswith(b"\x89PNG")
     assert plotting.overview([TWICE, BAD], "t").png.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4, 7])
 def test_projections_have_a_panel_for_each_method_the_same_each_time(count: int) -> None:
     rng, y = np.random.default_rng(0), np.arange(60) % 3

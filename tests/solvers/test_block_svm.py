@@ -59,6 +59,7 @@ def test_the_machine_is_that_of_rows_in_one_place(N: int, L: int, C: float) -> N
         assert np.all(v[L + 1 :] == 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 def test_many_rows_are_solved_on_few_of_them_and_exactly(
@@ -112,6 +113,7 @@ def test_rows_of_a_sample_that_misleads_are_found_out(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(v[:3], [*V[0], b[0]], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 4, 5])
 @pytest.mark.parametrize("width", [1e-3, 1e-4])
 def test_few_rows_that_let_a_machine_go_anywhere_are_joined_by_few_others(

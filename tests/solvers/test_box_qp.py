@@ -154,6 +154,7 @@ def test_start_changes_nothing(start: str) -> None:
     np.testing.assert_allclose(again, Z, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_threads_and_memory_order_change_no_bit() -> None:
     # rows are independent: blocks of rows, Fortran order and read-only input give the same bits
     F, V, b, Y, upper = rows(3, 4, seed=9, N=1300)

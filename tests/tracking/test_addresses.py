@@ -51,7 +51,7 @@ def test_the_last_lines_of_a_run_hold_no_password_and_labels_as_they_are(
     config: Any = SimpleNamespace(name="tiny", results=Path("results"), paths=SimpleNamespace(runs=Path("runs")))
     command._show(argparse.Namespace(config="c", overrides=[]), config, "1", None)
     said = capsys.readouterr().out
-    assert "http://host:5000, experiment tiny" in said and "PW" not in said
+    assert "http://host:5000, then the experiment tiny" in said and "PW" not in said
     assert all(label in said for label in (":smile:", ":bug:", ":cat:", "[red]1"))
 
 

@@ -72,6 +72,7 @@ def sentence(failure: BaseException, file: Path) -> str:
     return said.removeprefix(f"{file} ")
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_let_go_is_waited_for(file: Path) -> None:
     tracker = Tracker(file.parent, "tests")
     assert tracker.experiment_id

@@ -319,6 +319,7 @@ assert numpy.array_equal(mlflow.pyfunc.load_model(model).predict(X), right)
 """
 
 
+@pytest.mark.slow
 def test_a_logged_model_predicts_the_same_where_the_project_is_not(tracker: Tracker, tmp_path: Path) -> None:
     # to unpack a wheel is to install it; the versions of what it needs are in the test above
     X = np.random.default_rng(0).normal(size=(60, 3))

@@ -116,6 +116,7 @@ def test_home_and_deep_globs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(read(FileSpec("~/d/**/*.csv")).train) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NEWS is None, reason="LDSVM_DATA_HOME names no folder with 20news-bydate.tar.gz")
 def test_the_real_news_as_a_users_folder(tmp_path: Path) -> None:
     with tarfile.open(str(NEWS)) as archive:
@@ -128,6 +129,7 @@ def test_the_real_news_as_a_users_folder(tmp_path: Path) -> None:
     assert min(map(len, raw.train.X)) > 0
 
 
+@pytest.mark.slow
 def test_import_stays_cheap() -> None:
     # Beyond what scikit-learn's base loads by itself, as for the data sets of the catalogue.
     code = (

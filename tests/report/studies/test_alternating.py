@@ -147,6 +147,7 @@ def test_the_study_runs_and_is_the_same_again_but_for_times(found: Found, tmp_pa
         assert found.arrays[f"{start}_mac_nested"][0] == found.arrays[f"{start}_two_step_nested"][0]
 
 
+@pytest.mark.slow
 def test_the_page_shows_every_start(found: Found) -> None:
     page = alternating_page.show(TINY, found)
     assert [picture.name for picture in page.pictures] == ["alternating-random", "alternating-pca"]
@@ -176,6 +177,7 @@ def made_up(slow: float, ours: list[float]) -> Found:
     return Found(facts, arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "ours", "holds"),
     [
@@ -199,6 +201,7 @@ def test_claims_follow_the_numbers(slow: float, ours: list[float], holds: list[b
     )
 
 
+@pytest.mark.slow
 def test_the_figure_is_the_same_bytes_again() -> None:
     runs = [
         Run("MAC", np.array([9.0, 3.0, 2.0]), np.array([0.0, 0.1, 0.2])),

@@ -39,6 +39,7 @@ def page(**changes: dict[str, Any]) -> Page:
     return dial_page.show(TINY, Found({"runs": runs}))
 
 
+@pytest.mark.slow
 def test_every_method_is_fitted_at_every_size(found: Found) -> None:
     runs = found.facts["runs"]
     every = [(name, size) for size in (10, 40) for name in ("learned", "fixed", "nystroem")]
@@ -49,6 +50,7 @@ def test_every_method_is_fitted_at_every_size(found: Found) -> None:
     json.dumps(found.facts)
 
 
+@pytest.mark.slow
 def test_the_page_of_what_was_measured(found: Found) -> None:
     made = dial_page.show(TINY, found)
     for table in made.tables:
@@ -57,12 +59,14 @@ def test_the_page_of_what_was_measured(found: Found) -> None:
     assert made.pictures[0].drawing.png.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_map_that_is_as_good_and_small_keeps_every_claim() -> None:
     made = page()
     assert [claim.holds for claim in made.claims] == [True, True, True]
     assert "10 learned basis functions get 2.00 % wrong and predict 500 times as fast" in made.lede
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "holds"),
     [
@@ -82,6 +86,7 @@ def test_the_file_of_the_study_loads() -> None:
     assert isinstance(config.settings, study.Params) and config.settings.sizes[-1] == 1000
 
 
+@pytest.mark.slow
 def test_the_figure_is_the_same_each_time() -> None:
     lines = [Line("a $", [10, 100], [1.0, 3.0], [5.0, 2.0]), Line("b", [1000], [50.0], [2.5])]
     assert dial(lines, "t") == dial(lines, "t")

@@ -86,6 +86,7 @@ def test_what_is_shown_are_whole_classes_in_their_order(found: base.Found) -> No
     assert not any(np.isnan(array).any() for array in found.arrays.values())
 
 
+@pytest.mark.slow
 def test_the_page_has_a_line_for_each_start_and_number_of_classes(found: base.Found, page: base.Page) -> None:
     for table in page.tables[:3]:
         assert [row[:2] for row in table.rows] == [["simplex", "2"], ["simplex", "4"], ["random", "2"], ["random", "4"]]
@@ -105,6 +106,7 @@ def test_claims_are_judged_for_each_start_by_the_numbers(found: base.Found) -> N
     assert not corners.holds and "K = 4: 0.1" in corners.measured
 
 
+@pytest.mark.slow
 def test_the_same_outcome_gives_the_same_figures(found: base.Found, page: base.Page) -> None:
     first, second = page.pictures, kspirals_page.show(SMALL, found).pictures
     assert [picture.drawing for picture in first] == [picture.drawing for picture in second]

@@ -64,6 +64,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return result
 
 
+@pytest.mark.server
 def test_fits_are_measured_part_by_part(measured: Found) -> None:
     fits = Fits(measured.facts["runs"])
     assert fits.threads == [1, 2] and json.loads(json.dumps(measured.facts)) == measured.facts
@@ -75,6 +76,7 @@ def test_fits_are_measured_part_by_part(measured: Found) -> None:
     assert fits.runs[1][0]["nested"] == pytest.approx(fits.runs[2][0]["nested"], rel=1e-3)
 
 
+@pytest.mark.server
 def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(measured: Found) -> None:
     here, ray, cluster = (run for run in measured.facts["runs"] if run["kind"] != "fit")
     assert [here["kind"], ray["kind"], cluster["kind"]] == ["here", "ray", "cluster"]
@@ -85,6 +87,7 @@ def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(me
     assert 1 <= cluster["nodes"] <= 2  # trials as small as these may all be over before the second node has one
 
 
+@pytest.mark.server
 def test_page_of_what_was_measured(measured: Found) -> None:
     made = speedup_page.show(TINY.model_copy(update={"nodes": 2}), measured)
     assert [len(table.rows) for table in made.tables] == [2, 6, 5, 3, 2]
@@ -105,6 +108,7 @@ def test_two_perfect_processors_keep_every_claim() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "changes"),
     [
@@ -129,6 +133,7 @@ def test_threads_beyond_the_processors_are_told_and_judge_no_step() -> None:
     assert made.lede.startswith("Only one thread")
 
 
+@pytest.mark.slow
 def test_a_busy_machine_is_told() -> None:
     assert "One thread got 50% of a processor" in page(fit1={"busy": 0.5}).lede
     assert "other work" not in page(fit1={"busy": 0.95}).lede
@@ -151,6 +156,7 @@ def test_names_in_the_figure_keep_their_order_and_distance() -> None:
     assert places[0] == 0.0 and min(b - a for a, b in pairwise(places)) > 0.2 - 1e-12
 
 
+@pytest.mark.slow
 def test_figure_is_the_same_for_the_same_times() -> None:
     lines = [Line("Z-steps", [(1, [1.0, 1.0]), (2, [1.7, 1.9])])]
     assert speedups(lines, lines, 1) == speedups(lines, lines, 1)

@@ -112,6 +112,7 @@ def test_claims_hold_when_the_starts_do_equally_well() -> None:
     assert verdicts() == [True] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "changes"),
     [
@@ -137,6 +138,7 @@ def test_page_of_what_was_computed_shows_every_run(found: Found) -> None:
     assert "200 training" in made.protocol and "test set has no say" in made.protocol
 
 
+@pytest.mark.slow
 def test_only_mnist_stands_beside_the_papers_numbers() -> None:
     assert not any("paper" in table.title for table in page().tables)
     params = TINY.model_copy(update={"problems": (DIGITS.model_copy(update={"dataset": "mnist"}),)})
@@ -152,6 +154,7 @@ def test_a_single_start_has_a_page_without_comparisons() -> None:
     assert made.claims == [] and len(made.tables[0].rows) == 1
 
 
+@pytest.mark.slow
 def test_figure_is_the_same_for_the_same_runs_and_takes_an_error_of_zero() -> None:
     runs = [Curve("simplex", [3.0, 2.0], [0.1, 0.0], 1, 1), Curve("random", [4.0, 2.0], [0.3, 0.1], 1, 1)]
     assert curves(runs, "digits") == curves(runs, "digits")
