@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
 HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"]
 # Each name stands for its package, or module, but for what is listed by itself. What comes later may import what comes
