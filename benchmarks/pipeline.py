@@ -197,7 +197,7 @@ def _search(method: MethodConfig, prepared: Prepared, workers: int) -> float:
         trials = run_search(method, _here(prepared), seed=0, n_jobs=1, executor=cluster.map)
         seconds = time.perf_counter() - begun
     if failed := [trial.failure for trial in trials if trial.failure]:
-        raise RuntimeError(failed[0])
+        raise RuntimeError(failed[0].sentence)
     return seconds
 
 

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(f"stopped; {KEPT}", 130)
     except Exception as error:  # a person gets one sentence, the log has the whole story
         from ldsvm.datasets import DataError
-        from ldsvm.experiment.search.trial import sentence
+        from ldsvm.experiment.search.failure import sentence
         from ldsvm.tracking.server import redacted
 
         if isinstance(error, ConfigError | DataError):

@@ -19,6 +19,7 @@ from ldsvm.experiment.compare.outcome import standing
 from ldsvm.experiment.compare.results import MethodFailed
 from ldsvm.experiment.config.load import ConfigError
 from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.parallel import Cluster
 from ldsvm.report.build import note
 from ldsvm.report.publish import Published, Runs, collect, failures
@@ -104,9 +105,9 @@ def _settle(config: Config, facts: str, problem: ProblemConfig, name: str) -> No
     compete = compare_method.with_options(timeout_seconds=config.limits.task_s)
     state = compete(config, facts, problem, name, return_state=True)
     if state.name == "TimedOut":
-        reason = f"stopped: time limit of {config.limits.task_s:g} s for all of it"
-        record.give_up(config, preparation.read(Path(facts)), problem, name, reason, since)
-        say(f"{problem.name} · {name} · {reason}")
+        failure = Failure(Kind.TIME_LIMIT, f"stopped: time limit of {config.limits.task_s:g} s for all of it")
+        record.give_up(config, preparation.read(Path(facts)), problem, name, failure, since)
+        say(f"{problem.name} · {name} · {failure.sentence}")
         return
     found = state.result(raise_on_failure=False)
     if isinstance(found, BaseException) and not isinstance(found, MethodFailed):

@@ -52,7 +52,7 @@ def described() -> dict[str, str]:
     Raises ConfigError when the file does not say it.
     """
     from ldsvm.experiment.config.load import ConfigError
-    from ldsvm.experiment.search.trial import sentence
+    from ldsvm.experiment.search.failure import sentence
 
     try:
         text = FILE.read_text("utf-8")

@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     action = parser.parse_args(arguments).action
     from ldsvm.atomic import alone
     from ldsvm.experiment.config.load import ConfigError
-    from ldsvm.experiment.search.trial import sentence
+    from ldsvm.experiment.search.failure import sentence
 
     try:
         if sys.platform != "linux":

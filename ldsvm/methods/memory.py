@@ -22,7 +22,7 @@ WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  
 
 
 class NotRun(ValueError):
-    """A method that is not even tried, for want of memory; the message is one sentence."""
+    """A fit that is not even tried, for want of memory or inputs that it can take; the message is one sentence."""
 
 
 def refuse(name: str, needed: int, available: int, n: int) -> None:

@@ -122,7 +122,8 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         stop = [trial.stop_reason] if trial.stop_reason else []
-        remark = trial.failure or "; ".join([*stop, *(n for n in trial.notes if _telling(n, trial))])
+        notes = "; ".join([*stop, *(n for n in trial.notes if _telling(n, trial))])
+        remark = trial.failure.sentence if trial.failure else notes
         rows.append([*(value(trial.params[n]) for n in names), *resource, error, size, seconds(trial.train_s), remark])
     return header, rows
 

@@ -144,8 +144,8 @@ def _track_trial(tracker: Tracker, parent: Run, trial: Trial, prefix: str, start
     }
     tracker.finished(
         f"{prefix}{point} · {outcome}", kind="trial", parent=parent.id, params=trial.params, metrics=values,
-        history=_thinned(trial.history), started=started, seconds=trial.seconds, failure=trial.failure,
-        tags=parent.data,
+        history=_thinned(trial.history), started=started, seconds=trial.seconds,
+        failure=trial.failure.sentence if trial.failure else None, tags=parent.data,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.experiment.storing import dumps, loads
@@ -135,20 +136,26 @@ def test_too_little_memory_is_told_before_anything_is_allocated(
 ) -> None:
     monkeypatch.setattr(memory, "available", lambda: 100_000)
     result = outcome(config, data, "kernels", Here())
-    assert result.failure is not None and result.failure.startswith("not run: needs ")
+    assert result.failure is not None and result.failure.kind is Kind.NOT_RUN
+    assert result.failure.sentence.startswith("not run: needs ")
     assert result.score is None
 
 
 def test_a_failed_point_is_no_failed_method(config: Config, data: Prepared) -> None:
     result = outcome(config, data, "odd", Here())
     assert result.failure is None and result.params == {"n_neighbors": 1}
-    assert str(result.trials[1].failure).startswith("ValueError: Expected n_neighbors")
+    failure = result.trials[1].failure
+    assert failure is not None and failure.kind is Kind.FAULT
+    assert failure.sentence.startswith("ValueError: Expected n_neighbors")
 
 
 def test_a_second_search_takes_its_trials_from_the_journal(
     config: Config, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = config.model_copy(update={"paths": config.paths.model_copy(update={"runs": tmp_path / "runs"})})
+    older = tmp_path / "runs" / "journal" / f"{kept.name}.jsonl"
+    older.parent.mkdir(parents=True)
+    older.write_text('{"key": "a", "trial": {"failure": "ValueError: x"}}\n')  # of an older form, which is no damage
     first = outcome(kept, data, "machines", Here())
     monkeypatch.setattr("ldsvm.experiment.compare.contest.run_job", lambda *_: pytest.fail("fitted again"))
     again = outcome(kept, data, "machines", Here())
@@ -175,7 +182,8 @@ def test_without_ray_trials_run_here_or_the_file_says_fail(config: Config, data:
 def test_a_fit_over_its_time_is_a_row_and_the_next_method_is_served(config: Config, data: Prepared) -> None:
     short = config.model_copy(update={"limits": config.limits.model_copy(update={"fit_s": 0.01})})
     with Worker() as worker:
-        assert outcome(short, data, "boosting", worker).failure == "stopped: time limit of 0.01 s"
+        late = Failure(Kind.TIME_LIMIT, "stopped: time limit of 0.01 s")
+        assert outcome(short, data, "boosting", worker).failure == late
         there = outcome(config, data, "machines", worker)
     here = outcome(config, data, "machines", Here())
     assert there.score is not None and here.score is not None

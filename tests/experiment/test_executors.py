@@ -22,6 +22,7 @@ from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.journal import key
 from ldsvm.experiment.search.search import jobs, plan
 from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job
@@ -111,7 +112,8 @@ def test_prepared_rows_travel_as_the_name_of_their_file_and_row_numbers(place: P
 def test_sparse_features_are_a_row_with_that_reason(place: Path, data: Prepared) -> None:
     arrays = training_data(data, "original")
     (trial,) = run_job(one(config(place, "{kind: serial}")), replace(arrays, X=csr_matrix(arrays.X)))
-    assert trial.failure is not None and trial.failure.startswith("not run: sparse features cannot be divided")
+    assert trial.failure is not None and trial.failure.kind is Kind.NOT_RUN
+    assert trial.failure.sentence.startswith("not run: sparse features cannot be divided")
 
 
 @pytest.mark.slow
@@ -233,7 +235,7 @@ def test_a_ray_that_cannot_be_had_is_the_reason(place: Path, data: Prepared, mon
     monkeypatch.setattr("ldsvm.blocks.connection.Connection.open", refuse)
     for executor, search in (("{kind: ray}", []), ("{kind: ray, address: 'localhost:9'}", ["methods.ours.search={}"])):
         result = judged(config(place, executor, *search, "search.resume=false"), data, Here())
-        assert result.failure == "Ray is not installed."
+        assert result.failure == Failure(Kind.ACCIDENT, "Ray is not installed.")
 
 
 def test_what_moved_and_who_waited_is_told_in_a_few_numbers() -> None:

@@ -20,6 +20,7 @@ from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig
 from ldsvm.experiment.search import journal as journal_module
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.halving import Halving, rungs
 from ldsvm.experiment.search.journal import Journal, key
 from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
@@ -121,20 +122,21 @@ def test_a_failed_trial_is_not_promoted_and_one_with_less_is_not_chosen() -> Non
     def run(job: Job) -> list[Trial]:
         (order,) = job.orders
         if order < 20 or job.resource is None:
-            return [Trial({}, order, failure=f"ValueError: {order}, {job.resource}")]
+            return [Trial({}, order, failure=Failure(Kind.FAULT, f"{order}, {job.resource}"))]
         return [Trial({}, order, valid_error=0.1 * order)]
 
     trials = run_search(method(), run, seed=0, n_jobs=1)
     assert [t.order for t in trials if t.resource == 6] == list(range(20, 27))  # seven where nine had a place
     assert [(t.order, t.resource) for t in trials[-4:]] == [(20, 18), (21, 18), (22, 18), (20, None)]
-    with pytest.raises(SearchFailed, match=r"^21 of 38 trials failed, the first: ValueError: 0, 2$"):
+    with pytest.raises(SearchFailed, match=r"^21 of 38 trials failed, the first: 0, 2$"):
         best(trials)
     better = Trial({}, 9, valid_error=0.0, resource=5)
     assert best([better, Trial({}, 3, valid_error=0.9)]).order == 3
 
 
 def test_a_rung_that_fails_whole_is_the_last() -> None:
-    trials = run_search(method(), lambda job: [Trial({}, o, failure="no") for o in job.orders], seed=0, n_jobs=1)
+    no = Failure(Kind.FAULT, "no")
+    trials = run_search(method(), lambda job: [Trial({}, o, failure=no) for o in job.orders], seed=0, n_jobs=1)
     assert len(trials) == 27
     with pytest.raises(SearchFailed, match=r"^all 27 trials failed, the first: no$"):
         best(trials)
@@ -214,7 +216,7 @@ def test_a_rung_of_iterations_is_a_fit_with_so_many_and_paths_stay_together(data
 def test_too_few_rows_for_the_classes_is_a_row_with_that_reason(data: Data) -> None:
     wanted = limited("gaussian_svm", "n_samples", 3, gamma=[0.1, 1.0])
     trials = run_search(wanted, partial(run_job, data=data), seed=0, n_jobs=1, rows=100)
-    assert [t.failure for t in trials] == ["ValueError: n_samples=3 leaves no two rows for each of 2 classes"] * 2
+    assert [str(t.failure) for t in trials] == ["ValueError: n_samples=3 leaves no two rows for each of 2 classes"] * 2
 
 
 def test_memory_is_estimated_for_the_rows_of_the_rung(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +224,8 @@ def test_memory_is_estimated_for_the_rows_of_the_rung(data: Data, monkeypatch: p
     monkeypatch.setattr(memory, "available", lambda: 8 * 90 * 90)
     trials = run_search(wanted, partial(run_job, data=data), seed=0, n_jobs=1, rows=100)
     assert [t.failure is None for t in trials] == [True, True, False]
-    assert str(trials[2].failure).startswith("not run: needs")
+    assert trials[2].failure is not None and trials[2].failure.kind is Kind.NOT_RUN
+    assert trials[2].failure.sentence.startswith("not run: needs")
 
 
 def test_sparse_rows_can_be_taken_in_part(data: Data) -> None:

@@ -24,6 +24,7 @@ import pytest
 from ldsvm.blocks.connection import ClusterFailed, interrupted
 from ldsvm.blocks.hosts import too_small
 from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.memory_shares import shares
 from ldsvm.experiment.search.parallel import Cluster
@@ -205,8 +206,8 @@ def test_a_killed_process_is_replaced_and_what_does_not_end_well_is_a_row(cluste
     trials = [t for found in cluster.map(partial(misbehaves, folder=tmp_path), [*map(job, range(4))]) for t in found]
     assert {trial.order: trial.failure for trial in trials} == {
         0: None,
-        1: "stopped: its process ended 3 times",
-        2: "FileNotFoundError: no such folder",
+        1: Failure(Kind.ENDED, "stopped: its process ended 3 times"),
+        2: Failure(Kind.ACCIDENT, "FileNotFoundError: no such folder"),
         3: None,
     }
     assert len(list(tmp_path.glob("died-*"))) == 3
@@ -219,12 +220,13 @@ def test_memory_beyond_the_limit_is_a_row_at_once_and_tried_again_by_the_next_se
     monkeypatch.setattr(cluster, "_shares", {})
     run, journal = partial(greedy, folder=tmp_path), tmp_path / "journal" / "a"
 
-    def find() -> list[str | None]:
+    def find() -> list[Failure | None]:
         trials = run_search(GRID, run, seed=0, n_jobs=1, executor=cluster.map, journal=Journal(journal))
         return [trial.failure for trial in trials]
 
-    short = "stopped: memory limit of 100 MiB"
-    crashed = "stopped: its process ended with segmentation fault under a memory limit of 100 MiB"
+    short = Failure(Kind.MEMORY_LIMIT, "stopped: memory limit of 100 MiB")
+    words = "stopped: its process ended with segmentation fault under a memory limit of 100 MiB"
+    crashed = Failure(Kind.ENDED, words)
     assert find() == [short, crashed] + [None] * 6
     assert begun(tmp_path) == list(range(8))  # the crash was not tried three times
     assert find() == [short, crashed] + [None] * 6
@@ -250,12 +252,11 @@ def test_time_counts_from_when_a_job_runs_and_for_each_of_its_points(
     start = time.monotonic()
     (both, alone) = sorted(cluster.map(partial(waits, seconds=2.2), [job(0), job(1, points=2)]), key=len, reverse=True)
     assert [t.failure for t in both] == [None, None]
-    assert [(t.failure, t.order, t.params) for t in alone] == [("stopped: time limit of 1.5 s", 0, {"C": 0.0})]
+    over = Failure(Kind.TIME_LIMIT, "stopped: time limit of 1.5 s")
+    assert [(t.failure, t.order, t.params) for t in alone] == [(over, 0, {"C": 0.0})]
     (late,) = cluster.map(partial(waits, seconds=60), [job(3, points=2)])
-    assert [(t.failure, t.order) for t in late] == [
-        ("stopped: time limit of 3 s", 3),
-        ("stopped: time limit of 3 s", 4),
-    ]
+    over = Failure(Kind.TIME_LIMIT, "stopped: time limit of 3 s")
+    assert [(t.failure, t.order) for t in late] == [(over, 3), (over, 4)]
     assert time.monotonic() - start < 20
 
 

@@ -15,6 +15,7 @@ from ldsvm.experiment.compare import identity, record, results
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.worker import Here
 from ldsvm.experiment.storing import loads
 
@@ -148,13 +149,15 @@ def fresh_code() -> Iterator[None]:
 def test_a_failure_is_kept_and_tried_again_and_the_trials_are_not(place: Path, splits: list[Prepared]) -> None:
     wanted = config(place, "methods.NN.search.n_neighbors=[1, 1000]")
     folder = place_of(wanted, splits[0], "NN")
-    record.give_up(wanted, splits, wanted.problems[0], "NN", "stopped: time limit of 3 s for all of it", 0.0)
+    late = Failure(Kind.TIME_LIMIT, "stopped: time limit of 3 s for all of it")
+    record.give_up(wanted, splits, wanted.problems[0], "NN", late, 0.0)
+    assert results.read(folder).failure == late
     outcome = record.outcome(wanted, splits, wanted.problems[0], "NN")
     assert outcome is not None and (outcome.judged, outcome.foreseen, outcome.verdict) == (False, True, "stopped")
     assert not record.known(wanted, splits[0], wanted.problems[0], "NN")
     settle(wanted, splits[:1], "NN")
     assert [trial.failure is None for trial in results.read(folder).trials] == [True, False]
-    record.give_up(wanted, splits, wanted.problems[0], "NN", "stopped: later", 0.0)
+    record.give_up(wanted, splits, wanted.problems[0], "NN", late, 0.0)
     assert results.read(folder).score is not None  # what is there stays
 
 

@@ -10,6 +10,7 @@ import pytest
 from ldsvm.experiment.compare import results
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Trial
 
 SCORE = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
@@ -23,6 +24,15 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     folder = results.write(RESULT, tmp_path / "m")
     assert results.read(folder) == results.find(folder) == RESULT
     assert results.find(tmp_path / "other") is None
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_failures_of_results_and_trials_are_read_back(tmp_path: Path, kind: Kind) -> None:
+    failure = Failure(kind, "é, whatever it says")
+    failed = Result("p", "m", "linear_svm", [Trial({"C": 1.0}, 0, failure=failure)], failure=failure)
+    again = results.read(results.write(failed, tmp_path / "m"))
+    assert again == failed and again.failure is not None and again.trials[0].failure is not None
+    assert again.failure.kind is again.trials[0].failure.kind is kind
 
 
 def test_numpy_values_become_plain(tmp_path: Path) -> None:

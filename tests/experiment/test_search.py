@@ -13,6 +13,7 @@ import pytest
 
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import StrategyConfig, grid
+from ldsvm.experiment.search.failure import Failure, Kind, failure_of
 from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.search import SearchFailed, best, jobs, plan, run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
@@ -69,7 +70,8 @@ def test_a_trial_that_fails_is_a_row_with_its_reason_and_the_others_go_on(data: 
     assert good.failure is None
     assert failed.valid_error is None
     assert failed.failure is not None
-    assert failed.failure.startswith("ValueError: Expected n_neighbors <= n_samples_fit")
+    assert failed.failure.kind is Kind.FAULT
+    assert failed.failure.sentence.startswith("ValueError: Expected n_neighbors <= n_samples_fit")
     assert best([good, failed]) is good
     with pytest.raises(SearchFailed, match=r"^ValueError: Expected n_neighbors"):
         best([failed])
@@ -77,6 +79,15 @@ def test_a_trial_that_fails_is_a_row_with_its_reason_and_the_others_go_on(data: 
         best([failed, failed])
     with pytest.raises(SearchFailed, match=r"^1 of 2 trials failed, the first: ValueError"):
         best([replace(good, resource=20), failed])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_search_that_failed_has_the_kind_of_its_first_failure(count: int) -> None:
+    late = Trial({}, 0, failure=Failure(Kind.TIME_LIMIT, "over its time"))
+    with pytest.raises(SearchFailed) as caught:
+        best([late, Trial({}, 1, failure=Failure(Kind.FAULT, "bad"))][:count])
+    words = "over its time" if count == 1 else "all 2 trials failed, the first: over its time"
+    assert failure_of(caught.value) == Failure(Kind.TIME_LIMIT, words)
 
 
 def test_a_path_of_ours_equals_single_fits_and_reports_its_iterations(data: Data) -> None:

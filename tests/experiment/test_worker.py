@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldsvm.experiment.search.failure import Kind
 from ldsvm.experiment.search.worker import Here, Runner, Stopped, Tell, Worker
 from ldsvm.methods import memory_limit
 from ldsvm.methods.memory_limit import MIB, MemoryLimit
@@ -96,8 +97,9 @@ def test_one_process_serves_many_calls_and_it_is_not_this_one(worker: Worker) ->
 @pytest.mark.slow
 def test_a_call_that_takes_too_long_is_stopped_and_the_next_one_works(worker: Worker) -> None:
     before, start = worker.call(whoami, limit_s=60), time.monotonic()
-    with pytest.raises(Stopped, match=r"^stopped: time limit of 0\.3 s$"):
+    with pytest.raises(Stopped, match=r"^stopped: time limit of 0\.3 s$") as caught:
         worker.call(sleeps, limit_s=0.3)
+    assert caught.value.failure.kind is Kind.TIME_LIMIT
     assert time.monotonic() - start < 10
     assert worker.call(whoami, limit_s=60) != before
     with pytest.raises(ProcessLookupError):
@@ -107,8 +109,9 @@ def test_a_call_that_takes_too_long_is_stopped_and_the_next_one_works(worker: Wo
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "words"), [(dies, "signal 9, as when memory runs out"), (leaves, "exit code 3")])
 def test_a_process_that_dies_is_told_and_replaced(worker: Worker, how: object, words: str) -> None:
-    with pytest.raises(Stopped, match=f"^stopped: its process ended with {words}$"):
+    with pytest.raises(Stopped, match=f"^stopped: its process ended with {words}$") as caught:
         worker.call(how, limit_s=60)  # type: ignore[arg-type]
+    assert caught.value.failure.kind is Kind.ENDED
     assert worker.call(twice, 2, limit_s=60) == 4
 
 
@@ -118,8 +121,9 @@ def test_a_call_that_takes_too_much_memory_is_stopped_and_its_process_goes_on(wo
     number, before = worker.call(whoami, limit_s=60), worker.call(resident, limit_s=60)
     limit = MemoryLimit(150)
     assert worker.call(takes, 120, limit_s=60, memory=limit) == 1
-    with pytest.raises(Stopped, match=r"^stopped: memory limit of 150 MiB$"):
+    with pytest.raises(Stopped, match=r"^stopped: memory limit of 150 MiB$") as caught:
         worker.call(takes, 500, limit_s=60, memory=limit)
+    assert caught.value.failure.kind is Kind.MEMORY_LIMIT
     assert worker.call(resident, limit_s=60) < before + 60  # libraries, and nothing of the 500
     assert worker.call(takes, 120, limit_s=60, memory=limit) == 1
     assert worker.call(takes, 500, limit_s=60) == 1

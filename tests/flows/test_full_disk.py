@@ -32,7 +32,7 @@ run() {
         'methods.ours.params={max_iter: 40}' 'methods.ours.search.gamma=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]' > "$1" 2>&1
     echo $? > "$1.code"
 }
-journal="$PLACE/disk/runs/journal/tiny.jsonl"
+journal="$PLACE/disk/runs/journal/tiny.2.jsonl"
 ( while [ ! -s "$journal" ] && [ ! -e "$PLACE/full.code" ]; do sleep 0.05; done
   cat /dev/zero > "$PLACE/disk/fill" 2> /dev/null ) &
 run "$PLACE/full"

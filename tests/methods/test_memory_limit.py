@@ -14,6 +14,7 @@ import pytest
 from ldsvm import memory
 from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import MethodConfig
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Data, Job, fit_point, run_job
 from ldsvm.methods import memory_limit
 from ldsvm.methods.memory_limit import MIB, MemoryLimit, OverLimit, available, held, noted, reached, watch
@@ -107,6 +108,7 @@ def test_a_fit_that_needs_more_by_its_estimate_is_not_run(points: list[dict[str,
     X = np.zeros((3_000, 2), dtype=np.float32)
     with noted(MemoryLimit(1)):
         trials = run_job(job("ldsvm", *points), Data(X, np.arange(3_000) % 2, X[:1], np.zeros(1, dtype=int)))
+    assert {trial.failure and trial.failure.kind for trial in trials} == {Kind.NOT_RUN}
     assert {str(trial.failure).partition(";")[0] for trial in trials} == {
         "not run: needs 5.5 MiB for its arrays of 3,000 rows, 1.0 MiB are available"
     }
@@ -121,7 +123,7 @@ def test_a_fit_that_takes_more_than_its_estimate_is_a_row_and_the_next_one_works
     large = Data(X, np.arange(60_000) % 2, X[:1], np.zeros(1, dtype=int))
     with held(MemoryLimit(100)):
         ((first,), (second,)) = (run_job(job("linear_svm", {"C": 1.0}), data) for data in (large, small()))
-    assert first.failure == "stopped: memory limit of 100 MiB"
+    assert first.failure == Failure(Kind.MEMORY_LIMIT, "stopped: memory limit of 100 MiB")
     assert second.failure is None and second.valid_error is not None
 
 

@@ -17,6 +17,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Trial
 from ldsvm.report import html, tables
 from ldsvm.report.plotting import contest as plotting
@@ -27,11 +28,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 3400, 51200, 1.44, 0.81, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
 FIRST = Result(
     "p", "ours", "ldsvm",
-    [Trial({"C": 1.0}, 0, 0.031, 1200, 0.5, "converged"), Trial({"C": 1e-3}, 1, failure="ValueError: a|b")],
+    [Trial({"C": 1.0}, 0, 0.031, 1200, 0.5, "converged"),
+     Trial({"C": 1e-3}, 1, failure=Failure(Kind.FAULT, "ValueError: a|b"))],
     params={"C": 1.0}, valid_error=0.031, train_s=0.4321, search_s=12.34, peak_mib=33.6, score=SCORE,
     history=[{"iteration": i, "nested": 9.0 / (i + 1), "penalised": 8.0, "train_error": 0.1} for i in range(3)],
 )  # fmt: skip
-FAILED = Result("p", "NN", "nearest_neighbour", [], failure="SearchFailed: none <worked>")
+FAILED = Result("p", "NN", "nearest_neighbour", [], failure=Failure(Kind.ACCIDENT, "SearchFailed: none <worked>"))
 BAD = Outcome(Path("bad"), (FAILED,))
 LINEAR = Outcome(
     Path("linear"),

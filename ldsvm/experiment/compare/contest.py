@@ -21,9 +21,10 @@ from ldsvm.experiment.compare.judge import Score, judge
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.failure import failure_of
 from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.search import Executor, OnTrials, best, run_search
-from ldsvm.experiment.search.trial import Data, Job, OnStep, Trial, fit_point, reason, run_job, sentence
+from ldsvm.experiment.search.trial import Data, Job, OnStep, Trial, fit_point, reason, run_job
 from ldsvm.experiment.search.worker import Runner, Stopped, Tell
 from ldsvm.methods import Method, lookup
 from ldsvm.methods.label_map import Coarser
@@ -77,7 +78,7 @@ class Match:
         except Stopped as stop:
             spent = (time.perf_counter() - start) / len(job.points)
             points = zip(job.points, job.orders, strict=True)
-            return [Trial(dict(p), i, seconds=spent, failure=str(stop)) for p, i in points]
+            return [Trial(dict(p), i, seconds=spent, failure=stop.failure) for p, i in points]
 
     def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
@@ -129,7 +130,7 @@ def compete(
     except ClusterFailed as error:
         if not method.on_ray:  # then it is the search that has none
             raise
-        return replace(result, failure=str(error)), None
+        return replace(result, failure=failure_of(error)), None
 
 
 def _compete(
@@ -151,7 +152,7 @@ def _compete(
         job = Job(method, (point,), (0,), seed, config.n_jobs)
         judged = match.judge(job, config.judge.repeats, on_step)
     except Exception as error:
-        return replace(result, seconds=time.time() - started, failure=sentence(error)), None
+        return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
     done = replace(
         result,
         params={**method.params, **point},

@@ -12,7 +12,7 @@ from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.sources import code
 
-LAYOUT = 1  # raise it when what a result's folder holds changes
+LAYOUT = 2  # raise it when what a result's folder holds changes
 
 
 def key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -> str:

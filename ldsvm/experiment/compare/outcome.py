@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.search.failure import Kind
 
-LIMIT = re.compile(r"((?:all|\d+ of) \d+ trials failed, the first: )?(not run:|stopped: (time|memory) limit)")
+# Limits that were set, and what a table says of a method that came to one.
+LIMITS = {Kind.NOT_RUN: "not run", Kind.TIME_LIMIT: "stopped", Kind.MEMORY_LIMIT: "stopped"}
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,14 @@ class Outcome:
         return f"{failed[0].failure}{where if len(self.results) > 1 else ''}"
 
     @property
+    def _limit(self) -> str | None:
+        """What is said of the limit that the first split that failed came to, None where it was no limit."""
+        return next((LIMITS.get(r.failure.kind) for r in self.results if r.failure), None)
+
+    @property
     def verdict(self) -> str:
         """One word or two where there is no result."""
-        limit = LIMIT.match(self.failure or "")
-        return limit[2].partition(":")[0] if limit else "failed"
+        return self._limit or "failed"
 
     @property
     def scores(self) -> list[Score]:
@@ -146,7 +151,7 @@ class Outcome:
     @property
     def foreseen(self) -> bool:
         """Whether it failed by a limit that was set, of time or of memory, and not by a fault."""
-        return self.failure is not None and LIMIT.match(self.failure) is not None
+        return self._limit is not None
 
     @property
     def params(self) -> dict[str, Any]:

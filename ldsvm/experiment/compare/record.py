@@ -14,6 +14,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.failure import Failure
 from ldsvm.experiment.search.search import Executor, OnTrials
 from ldsvm.experiment.search.trial import OnStep
 from ldsvm.experiment.search.worker import Runner
@@ -46,7 +47,7 @@ def settle(
 
 
 def give_up(
-    config: Config, splits: Sequence[Prepared], problem: ProblemConfig, name: str, reason: str, since: float
+    config: Config, splits: Sequence[Prepared], problem: ProblemConfig, name: str, failure: Failure, since: float
 ) -> None:
     """Write why a method has no result on the splits that it did not come to. since: when the run began."""
     estimator = config.methods[name].estimator
@@ -54,7 +55,7 @@ def give_up(
         folder, number = identity.place(config, prepared, problem, name), prepared.seed - config.seed
         found = results.find(folder)
         if found is None or found.failure or (config.refresh and found.started < since):
-            results.write(Result(problem.name, name, estimator, [], number, prepared.digest, failure=reason), folder)
+            results.write(Result(problem.name, name, estimator, [], number, prepared.digest, failure=failure), folder)
 
 
 def collect(config: Config, splits: Sequence[Prepared], problem: ProblemConfig) -> list[Outcome]:

@@ -17,6 +17,7 @@ from typing import Any
 from ldsvm.datasets import stored_arrays
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Trial
 
 FILE = "result.json"
@@ -37,7 +38,7 @@ class Result:
     of the same on one thread, None where its time ran out; search_s: seconds of all trials together. peak_mib: memory
     that the fit took at its peak beyond what its process had before, in MiB, None where nothing tells. history: its
     training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
-    our map, None for others. failure: one sentence or None.
+    our map, None for others. failure: None if it succeeded.
     """
 
     problem: str
@@ -60,7 +61,7 @@ class Result:
     best_iter: int | None = None
     map: str | None = None
     n_latent: int | None = None
-    failure: str | None = None
+    failure: Failure | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -85,9 +86,9 @@ def write(result: Result, folder: Path, more: Callable[[Path], None] = lambda fo
 def read(folder: Path) -> Result:
     """Read what `write` wrote."""
     facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    trials = [Trial(**trial) for trial in facts.pop("trials")]
-    score = facts.pop("score")
-    return Result(**facts, trials=trials, score=Score(**score) if score else None)
+    trials = [Trial(**{**trial, "failure": _failure(trial["failure"])}) for trial in facts.pop("trials")]
+    score, failure = facts.pop("score"), _failure(facts.pop("failure"))
+    return Result(**facts, trials=trials, score=Score(**score) if score else None, failure=failure)
 
 
 def find(folder: Path) -> Result | None:
@@ -114,6 +115,10 @@ def move(new: Path, folder: Path) -> None:
         except OSError as error:  # another process has put the same result there meanwhile
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == 4:
                 raise
+
+
+def _failure(facts: dict[str, str] | None) -> Failure | None:
+    return None if facts is None else Failure(Kind(facts["kind"]), facts["sentence"])
 
 
 def _sweep(folder: Path) -> None:

@@ -15,7 +15,8 @@ from ldsvm.blocks import OnRay, Serial, Threads
 from ldsvm.blocks.connection import Connection
 from ldsvm.blocks.inputs import KEPT
 from ldsvm.blocks.row_blocks import RowBlocks
-from ldsvm.blocks.source import ROWS, BlockError
+from ldsvm.blocks.source import ROWS
+from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MIB, available
 
 WORKERS = 2
@@ -94,7 +95,7 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
     def blocks(self, X: Any, y: Any) -> RowBlocks:
         """Return rows as blocks: of a mapped array (N, D) the file's name and row numbers, with labels y (N,)."""
         if issparse(X):
-            raise BlockError(
+            raise NotRun(
                 "not run: sparse features cannot be divided into blocks of rows; allowed: without executor, or with "
                 "pca among the features."
             )

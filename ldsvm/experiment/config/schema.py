@@ -337,8 +337,11 @@ class Config(Frozen):
 
     @property
     def journal(self) -> Path | None:
-        """File of the finished trials of all searches of experiments of this name; None when none are to be kept."""
-        return self.paths.runs / "journal" / f"{self.name}.jsonl" if self.search.resume else None
+        """File of the finished trials of all searches of experiments of this name; None when none are to be kept.
+
+        The number is that of the form of its lines.
+        """
+        return self.paths.runs / "journal" / f"{self.name}.2.jsonl" if self.search.resume else None
 
     @property
     def checkpoints(self) -> Path | None:

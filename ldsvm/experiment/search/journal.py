@@ -15,18 +15,12 @@ from typing import Any
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.datasets.words import told
+from ldsvm.experiment.search.failure import Kind
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.experiment.sources import check_code, code
 
-LAYOUT = 1  # raise it when what a trial holds, or how it is computed, changes
+LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 CUT = b" cut"  # ends a line that a kill cut; no whole line ends so
-TIME_LIMIT = "stopped: time limit"
-# Errors that come back whenever the same fit is tried. Others may have been of the day: a full disk, a package that
-# was not installed, memory that something else had taken.
-LASTING = (
-    "FloatingPointError", "InvalidParameterError", "LinAlgError", "OverflowError", "TypeError", "ValueError",
-    "ZeroDivisionError",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,8 @@ class Journal:
     let one machine alone hold the journal.)
 
     A line is believed when its trial succeeded, or failed by an error that the same fit would raise again; one that
-    was stopped by the clock is believed only while fit_s is what it was then. Every other failure, such as too little
-    memory or a process that ended, may have been of the day and is tried again.
+    was stopped by the clock is believed only while fit_s is what it was then. Every other kind of failure, such as too
+    little memory or a process that ended, may have been of the day and is tried again.
 
     A last line that a kill cut is left out silently, other damaged lines with a UserWarning; their trials are done
     again. Raises DataError when the file cannot be read or written.
@@ -90,9 +84,9 @@ class Journal:
         failure = line.trial.failure
         if failure is None:
             return True
-        if failure.startswith(TIME_LIMIT):
+        if failure.kind is Kind.TIME_LIMIT:
             return line.fit_s == self._fit_s
-        return failure.partition(":")[0] in LASTING
+        return failure.kind is Kind.FAULT
 
     def _take(self, line: bytes) -> bool:
         """Keep what a line says, unless that is a failure beside a success; False when it is damaged."""

@@ -18,9 +18,10 @@ from uuid import uuid4
 from threadpoolctl import threadpool_limits
 
 from ldsvm.blocks.connection import ClusterFailed, Connection, interrupted
+from ldsvm.experiment.search.failure import Failure, Kind, failure_of
 from ldsvm.experiment.search.fault_report import crash, reported
 from ldsvm.experiment.search.memory_shares import shares
-from ldsvm.experiment.search.trial import Job, Trial, sentence
+from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods.memory_limit import MemoryLimit, held
 
 Run = Callable[[Job], list[Trial]]
@@ -136,14 +137,15 @@ class Cluster:
         try:
             trials: list[Trial] | None = ray.get(next(flight.results))
         except RayTaskError as error:
-            return _failed(flight.job, sentence(error.cause))
+            return _failed(flight.job, failure_of(error.cause))
         except LocalRayletDiedError as error:
             raise ClusterFailed("Ray ended in the middle of a search; its finished trials are kept.") from error
         except RayError:  # the process of the job, or its machine, is gone
             how = crash(flight.word)
             if how or flight.retries == 0:  # what crashed would do so again
                 end = f"with {how}" if how else f"{RETRIES + 1} times"
-                return _failed(flight.job, f"stopped: its process ended {end}{self._limit.under}")
+                how = f"stopped: its process ended {end}{self._limit.under}"
+                return _failed(flight.job, Failure(Kind.ENDED, how))
             flight.retries -= 1
             self._launch(flight)
             return None
@@ -158,7 +160,8 @@ class Cluster:
         import ray
 
         ray.cancel(flight.results, force=True)
-        return _failed(flight.job, f"stopped: time limit of {self._fit_s * len(flight.job.points):g} s")
+        how = f"stopped: time limit of {self._fit_s * len(flight.job.points):g} s"
+        return _failed(flight.job, Failure(Kind.TIME_LIMIT, how))
 
     def _cancel(self) -> None:
         flights, self._flights = self._flights, []
@@ -183,5 +186,5 @@ def _serve(
     yield trials
 
 
-def _failed(job: Job, reason: str) -> list[Trial]:
-    return [Trial(dict(p), order, failure=reason) for p, order in zip(job.points, job.orders, strict=True)]
+def _failed(job: Job, failure: Failure) -> list[Trial]:
+    return [Trial(dict(p), order, failure=failure) for p, order in zip(job.points, job.orders, strict=True)]

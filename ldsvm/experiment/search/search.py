@@ -11,6 +11,7 @@ from typing import Any
 
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS, Point, draw, grid
+from ldsvm.experiment.search.failure import Failure, KnownFailure
 from ldsvm.experiment.search.halving import Ask, Halving, rank
 from ldsvm.experiment.search.journal import Journal, key
 from ldsvm.experiment.search.trial import Job, Trial
@@ -21,8 +22,8 @@ Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list
 OnTrials = Callable[[list[Trial], int], None]
 
 
-class SearchFailed(RuntimeError):
-    """No point could be fitted; the message is one sentence."""
+class SearchFailed(KnownFailure):
+    """No point could be fitted; the kind is that of the first failure."""
 
 
 def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving:
@@ -142,12 +143,12 @@ def _found(job: Job, journal: Journal, place: str) -> dict[int, Trial]:
 def best(trials: Sequence[Trial]) -> Trial:
     """Return the trial with the smallest validation error of those that had everything; ties: see `halving.rank`.
 
-    Raises SearchFailed with the first reason when every such trial failed, or there was none for failures before.
+    Raises SearchFailed with the first failure when every such trial failed, or there was none for failures before.
     """
     good = [trial for trial in trials if trial.valid_error is not None and trial.resource is None]
     if good:
         return min(good, key=rank)
-    reasons = [trial.failure for trial in trials if trial.failure is not None]
-    share = "all" if len(reasons) == len(trials) else f"{len(reasons)} of"
+    failures = [trial.failure for trial in trials if trial.failure is not None]
+    share = "all" if len(failures) == len(trials) else f"{len(failures)} of"
     count = f"{share} {len(trials)} trials failed, the first: " if len(trials) > 1 else ""
-    raise SearchFailed(f"{count}{reasons[0]}")
+    raise SearchFailed(Failure(failures[0].kind, f"{count}{failures[0].sentence}"))

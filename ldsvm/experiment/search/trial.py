@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from ldsvm.datasets import relabel
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS
+from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.methods import check_memory, lookup, memory_limit
 
 Arrays = NDArray[Any]
@@ -100,7 +101,7 @@ class Trial:
 
     valid_error: fraction, None if failed. n_basis: see the registry. train_s: seconds of the fit, seconds: of the
     whole trial; an equal share of the job's for points that were fitted together. history: one dict per training
-    iteration, empty for one-shot methods. failure: one sentence or None. notes: warnings of the fit. resource: how much
+    iteration, empty for one-shot methods. failure: None if it succeeded. notes: warnings of the fit. resource: how much
     it got of what the method's strategy names; None: everything, as whatever is chosen must have had. peak_mib: memory
     that the fit, or all that were fitted together, took at its peak, in MiB; None where nothing tells.
     """
@@ -113,7 +114,7 @@ class Trial:
     seconds: float = 0.0
     stop_reason: str | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
-    failure: str | None = None
+    failure: Failure | None = None
     notes: list[str] = field(default_factory=list)
     resource: int | None = None
     peak_mib: float | None = None
@@ -144,9 +145,9 @@ def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
         share = (time.perf_counter() - start) / len(trials)
         return [replace(trial, seconds=share) for trial in trials]
     except Exception as error:
-        reason, share = memory_limit.reached(error) or sentence(error), (time.perf_counter() - start) / len(job.points)
+        failure, share = failure_of(error), (time.perf_counter() - start) / len(job.points)
         points = zip(job.points, job.orders, strict=True)
-        return [Trial(dict(p), order, seconds=share, failure=reason) for p, order in points]
+        return [Trial(dict(p), order, seconds=share, failure=failure) for p, order in points]
 
 
 def _fits(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:
@@ -256,13 +257,6 @@ def reason(model: Any) -> str | None:
     """Return why an iterative training stopped, None for one-shot methods."""
     found = getattr(model, "stop_reason_", None)
     return None if found is None else str(getattr(found, "value", found))
-
-
-def sentence(error: BaseException) -> str:
-    """Return an exception as one line: its kind, unless it is one of ours and speaks for itself, and what it says."""
-    lines = str(error).strip().splitlines() or ["no message"]
-    own = type(error).__module__.startswith("ldsvm.")
-    return lines[0] if own else f"{type(error).__name__}: {lines[0]}"
 
 
 def notes(caught: list[warnings.WarningMessage]) -> list[str]:

@@ -12,14 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
+from ldsvm.experiment.search.failure import Failure, Kind, KnownFailure, failure_of
 from ldsvm.methods.memory_limit import MemoryLimit, OverLimit, held, noted
 
 Tell = Callable[[Any], None]
 START_SECONDS = 120.0  # importing NumPy and its friends on a busy machine
 
 
-class Stopped(RuntimeError):
-    """The call had to be ended, or its process died; the message is one sentence."""
+class Stopped(KnownFailure):
+    """The call had to be ended, or its process died."""
 
 
 class Runner(Protocol):
@@ -114,7 +115,7 @@ class Worker:
         self._pipe.send(work)
         end = time.monotonic() + limit_s
         while True:
-            kind, value = self._receive(end, f"stopped: time limit of {limit_s:g} s")
+            kind, value = self._receive(end, Failure(Kind.TIME_LIMIT, f"stopped: time limit of {limit_s:g} s"))
             if kind != "news":
                 return kind, value
             tell(value)
@@ -127,9 +128,10 @@ class Worker:
         self._thread = ThreadPoolExecutor(1, "ldsvm-worker")
         self._thread.submit(_start, self._process).result()
         theirs.close()
-        self._receive(time.monotonic() + START_SECONDS, f"stopped: no process within {START_SECONDS:g} s")
+        too_late = Failure(Kind.ACCIDENT, f"stopped: no process within {START_SECONDS:g} s")
+        self._receive(time.monotonic() + START_SECONDS, too_late)
 
-    def _receive(self, end: float, too_late: str) -> tuple[str, Any]:
+    def _receive(self, end: float, too_late: Failure) -> tuple[str, Any]:
         try:
             if self._pipe.poll(max(0.0, end - time.monotonic())):
                 answer: tuple[str, Any] = self._pipe.recv()
@@ -137,7 +139,8 @@ class Worker:
         except (EOFError, ConnectionResetError):
             self._process.join()
             under = "" if self._limit is None else self._limit.under
-            too_late = f"stopped: its process ended with {_cause(self._process.exitcode)}{under}"
+            how = f"stopped: its process ended with {_cause(self._process.exitcode)}{under}"
+            raise Stopped(Failure(Kind.ENDED, how)) from None
         raise Stopped(too_late)
 
 
@@ -173,7 +176,7 @@ def _answer(
         with held(limit):
             return "done", function(*arguments, tell)
     except OverLimit as error:
-        return "stopped", str(error)
+        return "stopped", failure_of(error)
     except Exception as error:
         return "failed", error
 

@@ -1,0 +1,88 @@
+"""Why a trial or a result is not there: a kind, which code reads, and a sentence for people, which no code reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError
+
+from ldsvm.methods.memory import NotRun
+from ldsvm.methods.memory_limit import OverLimit, reached
+
+# Exactly these types: what derives from them, such as an error on a file, may well have been of the day.
+FAULTS = frozenset({
+    FloatingPointError, InvalidParameterError, np.linalg.LinAlgError, OverflowError, TypeError, ValueError,
+    ZeroDivisionError,
+})  # fmt: skip
+
+
+class Kind(StrEnum):
+    """What sort of failure it is. The values are in files: a new one may be added, none may change.
+
+    NOT_RUN: never tried, for want of memory or as the executor cannot take such inputs. TIME_LIMIT, MEMORY_LIMIT: a
+    limit that was set stopped it. ENDED: its process ended. FAULT: an error that comes back whenever the same fit is
+    tried. ACCIDENT: any other, which may have been of the day, such as a full disk or a package that was not installed.
+    """
+
+    NOT_RUN = "not run"
+    TIME_LIMIT = "time limit"
+    MEMORY_LIMIT = "memory limit"
+    ENDED = "ended"
+    FAULT = "fault"
+    ACCIDENT = "accident"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why something is not there. kind: for code; sentence: for people.
+
+    Examples
+    --------
+    >>> print(Failure(Kind.TIME_LIMIT, "stopped: time limit of 5 s"))
+    stopped: time limit of 5 s
+    """
+
+    kind: Kind
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class KnownFailure(RuntimeError):
+    """An error that was made from a failure and says it again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return an exception as a failure, whose kind follows from its type alone.
+
+    Examples
+    --------
+    >>> failure_of(ValueError("C must be positive"))
+    Failure(kind=<Kind.FAULT: 'fault'>, sentence='ValueError: C must be positive')
+    """
+    if isinstance(error, KnownFailure):
+        return error.failure
+    over = reached(error)
+    return Failure(_kind(error), sentence(error)) if over is None else Failure(Kind.MEMORY_LIMIT, over)
+
+
+def _kind(error: BaseException) -> Kind:
+    if isinstance(error, NotRun):
+        return Kind.NOT_RUN
+    if isinstance(error, OverLimit):
+        return Kind.MEMORY_LIMIT
+    return Kind.FAULT if type(error) in FAULTS else Kind.ACCIDENT
+
+
+def sentence(error: BaseException) -> str:
+    """Return an exception as one line: its type, unless it is one of ours and speaks for itself, and what it says."""
+    lines = str(error).strip().splitlines() or ["no message"]
+    own = type(error).__module__.startswith("ldsvm.")
+    return lines[0] if own else f"{type(error).__name__}: {lines[0]}"
