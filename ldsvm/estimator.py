@@ -26,7 +26,8 @@ from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
 from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import STARTS, dimensions, starting_coordinates
-from ldsvm.mac.state import Info, Model, Options, Reason, Solution, Start
+from ldsvm.mac.state import Info, Model, Options, Solution, Start
+from ldsvm.mac.stopping import unfinished
 from ldsvm.mac.z_step import solver_by_name
 from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
 from ldsvm.maps.features import BasisMap
@@ -145,7 +146,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
         valid_error, kkt (residual of the Z-step), gap (of the g-step), seconds_z, seconds_g, seconds_f.
     n_iter_, best_iter_ : iterations done, and the one whose model was kept.
-    stop_reason_ : "early_stopping", "converged", "mu_max", "max_iter", "time_limit" or "callback".
+    stop_reason_ : "early_stopping", "converged", "mu_max", "max_iter", "time_limit" or "callback"; the three limits
+        come with a ConvergenceWarning that says what helps.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     References
@@ -482,21 +484,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         return self._keep(solve(problem, prepared.start, options, report), prepared.classes, problem.scheme)
 
     def _keep(self, solution: Solution, classes: Any, scheme: Scheme) -> LDSVMClassifier:
-        if solution.reason is Reason.MAX_ITER:
-            warnings.warn(
-                f"MAC stopped at max_iter={self.max_iter} before converging: increase max_iter or mu_factor, loosen "
-                "tol, or pass an eval_set or early_stopping=True to stop on validation error.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if solution.reason is Reason.TIME_LIMIT and solution.n_iter == 0:
-            L, M = solution.V.shape[1], solution.mapping.n_basis
-            warnings.warn(
-                f"The start alone took longer than time_limit={self.time_limit} and is all that was done: lower "
-                f"n_components (now {L}) or n_basis (now {M}), or raise time_limit.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if (remark := unfinished(solution, self._options())) is not None:
+            warnings.warn(remark, ConvergenceWarning, stacklevel=4)
         self.classes_ = classes
         # As they were when fitted: a later set_params must not change what the machines mean.
         self._scheme, self._sparse = scheme, self._family().sparse

@@ -169,9 +169,17 @@ def test_time_limit_ends_between_iterations(digits: Any) -> None:
     X, y = digits
     small().fit(X[:50], y[:50] % 3)  # compiled code is loaded
     clock = time.perf_counter()
-    model = small(tol=0.0, mu_factor=1.0001, max_iter=100_000, time_limit=1.0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"^MAC stopped at time_limit=1.0 before converging: raise time_limit"):
+        model = small(tol=0.0, mu_factor=1.0001, max_iter=100_000, time_limit=1.0).fit(X, y)
     assert model.stop_reason_ == "time_limit" and model.n_iter_ > 0
     assert time.perf_counter() - clock < 5.0
+
+
+def test_the_largest_mu_is_no_convergence(digits: Any) -> None:
+    X, y = digits
+    with pytest.warns(ConvergenceWarning, match=r"^MAC stopped at mu_max=2.0 before converging: increase mu_max"):
+        model = small(mu_max=2.0, max_iter=1000).fit(X[:100], y[:100])
+    assert model.stop_reason_ == "mu_max"
 
 
 @pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])

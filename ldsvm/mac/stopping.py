@@ -6,7 +6,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ldsvm.mac.state import Info, Options, Reason
+from ldsvm.mac.state import Info, Options, Reason, Solution
+
+# What helps where a run ended before it had converged.
+REMEDIES = {
+    Reason.MAX_ITER: "increase max_iter or mu_factor, loosen tol, or pass an eval_set or early_stopping=True to stop "
+    "on validation error.",
+    Reason.MU_MAX: "increase mu_max or loosen tol.",
+    Reason.TIME_LIMIT: "raise time_limit, or lower max_iter or n_basis.",
+}
 
 
 @dataclass
@@ -54,3 +62,19 @@ class Stopping:
         if info["iteration"] >= options.max_iter:
             return Reason.MAX_ITER
         return None
+
+
+def unfinished(solution: Solution, options: Options) -> str | None:
+    """Return a sentence on a run that ended before it had converged, with what helps; None for any other end."""
+    reason = solution.reason
+    if reason not in REMEDIES:
+        return None
+    name = reason.name.lower()
+    limit = f"{name}={getattr(options, name)}"
+    if reason is Reason.TIME_LIMIT and solution.n_iter == 0:
+        L, M = solution.V.shape[1], solution.mapping.n_basis
+        return (
+            f"The start alone took longer than {limit} and is all that was done: lower n_components (now {L}) or "
+            f"n_basis (now {M}), or raise time_limit."
+        )
+    return f"MAC stopped at {limit} before converging: {REMEDIES[reason]}"
