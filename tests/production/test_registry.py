@@ -20,6 +20,7 @@ from ldsvm.production.registry import PREVIOUS, Registry, RegistryFailed
 from ldsvm.tracking.client import Tracker
 
 pytestmark = [
+    pytest.mark.slow,  # MLflow and its store
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
 ]
@@ -49,7 +50,6 @@ def again(registry: Registry, one: Any, against: Any = None) -> Any:
         return registry.register(run, one.source, {"run": run.id}, against)
 
 
-@pytest.mark.slow
 def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     tmp_path: Path, version: Callable[..., Any]
 ) -> None:
@@ -82,7 +82,6 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     assert registry.judged(one) == [two, three]
 
 
-@pytest.mark.slow
 def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     one = version(registry)
@@ -107,7 +106,6 @@ def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version
     assert registry.verdicts(one) == [{"run": four.run_id}]
 
 
-@pytest.mark.slow
 def test_looks_are_counted_before_there_is_a_version_and_what_is_acknowledged_is_kept(tmp_path: Path) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     assert registry.acknowledged() is None
@@ -122,7 +120,6 @@ class Killed(Exception):
     """What stands for a kill: nothing after it is done."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("move", ["promote", "rollback"])
 def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
     tmp_path: Path, version: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, move: str
@@ -162,7 +159,6 @@ def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
         assert (registry.needed(), registry.needed(PREVIOUS)) == ((meant, now) if done else (now, before))
 
 
-@pytest.mark.slow
 def test_a_registered_model_answers_the_same_bits_and_a_damaged_one_is_told(
     tmp_path: Path, version: Callable[..., Any]
 ) -> None:

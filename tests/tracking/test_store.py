@@ -17,7 +17,10 @@ import pytest
 from ldsvm.tracking import store
 from ldsvm.tracking.client import Tracker, TrackingFailed
 
-pytestmark = pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated")
+pytestmark = [
+    pytest.mark.slow,  # MLflow and its store
+    pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +75,6 @@ def sentence(failure: BaseException, file: Path) -> str:
     return said.removeprefix(f"{file} ")
 
 
-@pytest.mark.slow
 def test_a_lock_that_is_let_go_is_waited_for(file: Path) -> None:
     tracker = Tracker(file.parent, "tests")
     assert tracker.experiment_id

@@ -25,6 +25,7 @@ from ldsvm.tracking.results import track_dataset, track_trials
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
 pytestmark = [
+    pytest.mark.slow,  # MLflow and its store
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
     pytest.mark.filterwarnings("ignore:Operation with range is deprecated"),  # of pandas, in MLflow
@@ -319,7 +320,6 @@ assert numpy.array_equal(mlflow.pyfunc.load_model(model).predict(X), right)
 """
 
 
-@pytest.mark.slow
 def test_a_logged_model_predicts_the_same_where_the_project_is_not(tracker: Tracker, tmp_path: Path) -> None:
     # to unpack a wheel is to install it; the versions of what it needs are in the test above
     X = np.random.default_rng(0).normal(size=(60, 3))
