@@ -28,7 +28,7 @@ DRIVER = """
 import time
 from ldsvm.experiment.search.local_cluster import Nodes
 with Nodes(1) as nodes:
-    print(*[node.pid for node in local_cluster._started], flush=True)
+    print(*[node.pid for node in nodes._started], flush=True)
     time.sleep(600)
 """
 
