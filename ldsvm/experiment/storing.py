@@ -124,9 +124,11 @@ FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models 
 def _with_names_of_today(data: bytes) -> bytes:
     """Return a file that has passed `check` with the names that its classes' modules have now."""
     with ZipFile(BytesIO(data)) as file:
-        schema = file.read(SCHEMA).decode()
+        schema = before = file.read(SCHEMA).decode()
         for old, new in MOVED.items():
             schema = schema.replace(f'"{old}"', f'"{new}"')
+        if schema == before:
+            return data
         target = BytesIO()
         with ZipFile(target, "w", ZIP_STORED) as written:
             for name in file.namelist():

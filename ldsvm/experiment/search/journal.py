@@ -38,8 +38,8 @@ class Journal:
     path: the file, made when the first trial is added; None keeps nothing beyond this object. fit_s: seconds that one
     fit may take now, None without a limit. believe: False leaves out what the file holds, and still adds to it. Several
     processes may append to one file of a local disk at once; each sees what was there when it opened the file, and what
-    it added itself. (A network file system must offer O_APPEND that is safe between machines, which NFS does not: there
-    let one machine alone hold the journal.)
+    it added itself. (A network file system must offer O_APPEND that is safe between hosts, which NFS does not: there
+    let one host alone hold the journal.)
 
     A line is believed when its trial succeeded, or failed by an error that the same fit would raise again; one that
     was stopped by the clock is believed only while fit_s is what it was then. Every other kind of failure, such as too

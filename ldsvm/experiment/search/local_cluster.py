@@ -1,4 +1,4 @@
-"""Several Ray machines on this one, to try a cluster without having one. They are programs here: no Ray is imported."""
+"""Several hosts of Ray on this one, to try a cluster without having one. They are programs here: no Ray is imported."""
 
 from __future__ import annotations
 

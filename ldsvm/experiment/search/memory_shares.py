@@ -1,4 +1,4 @@
-"""The memory of the machines of a Ray cluster, as it lists them. No Ray."""
+"""The memory of the hosts of a Ray cluster, as it lists them. No Ray."""
 
 from __future__ import annotations
 

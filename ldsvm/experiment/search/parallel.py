@@ -1,7 +1,7 @@
-"""The jobs of a search in several processes, here or on a cluster of machines.
+"""The jobs of a search in several processes, here or on a cluster of hosts.
 
 Functions travel by the name of their module and arguments by pickle; data travel as the names of files that every
-process maps for itself, so they are never copied. On a cluster of several machines those names must therefore mean
+process maps for itself, so they are never copied. On a cluster of several hosts those names must therefore mean
 the same files on all of them (`paths.cache` on a shared file system), and the same packages must be installed.
 """
 
@@ -60,7 +60,7 @@ class Cluster:
     ) -> None:
         self._workers, self._threads, self._fit_s = workers, threads, fit_s
         self._limit = MemoryLimit(fit_mib, threads)
-        self._shares: dict[str, MemoryLimit] = {}  # of machines, by Ray's names for them
+        self._shares: dict[str, MemoryLimit] = {}  # of hosts, by Ray's names for them
         self._flights: list[_Flight] = []
         self._remote: Any = None  # what Ray calls; None while it is not started
         self._connection = Connection(address, workers * threads, threads)
