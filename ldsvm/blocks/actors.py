@@ -10,10 +10,12 @@ from typing import Any
 
 from ldsvm.blocks.connection import ClusterFailed, Connection, interrupted
 from ldsvm.blocks.executors import Call, Report, Team, WorkerLost, check_memory, silent
+from ldsvm.blocks.hosts import slots
 from ldsvm.blocks.source import Block, BlockError, Rows, check_count, chosen_columns, from_table, listed, pair_of
 
 LARGE = 100_000  # bytes of a message from which on it is put into Ray's store
-SECONDS = 60.0  # that a new worker may take to be there; Ray waits for ever for room that nobody gives
+SECONDS = 300.0  # that a new worker may take to start, with imports on a busy disk; Ray itself waits for ever
+STEP = 5.0  # seconds between two looks at the processors that the cluster has
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,16 @@ class Actors(Team):
         beside = len(self)
         share = None if memory_bytes is None else int(memory_bytes / beside)
         self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.held, strict=True)]
-        self._hosts = [self._host(i) for i in range(len(self))]
-        if absent := self._absent(range(len(self))):
+        self._hosts: list[Any] = []
+        lacking = max(0, len(self) - slots(threads, ray.nodes()))  # type: ignore[no-untyped-call]
+        if not lacking:
+            self._hosts = [self._host(i) for i in range(len(self))]
+            lacking = len(self._absent(range(len(self))))
+        if lacking:
             self.close()
             raise ClusterFailed(
-                f"Ray has no room for {len(absent)} of {len(self)} workers with {threads} threads each; allowed: as "
-                "many as its machines have processors for."
+                f"Ray has no room for {lacking} of {len(self)} workers with {threads} threads each; allowed: as "
+                "many as its machines have free processors for."
             )
 
     def close(self) -> None:
@@ -179,13 +185,17 @@ class Actors(Team):
                 raise WorkerLost("a worker ended, and so did the one in its place.") from error
 
     def _absent(self, places: Sequence[int]) -> list[int]:
-        """Those of the workers that have not come after a while."""
+        """Return those of the workers that have not started after a while, or soon where processors are too few."""
         import ray
 
         words = {self._hosts[i].here.remote(): i for i in places}
-        with interrupted():
-            come, _ = ray.wait(list(words), num_returns=len(words), timeout=SECONDS)
-        return [i for word, i in words.items() if word not in come]
+        deadline = time.monotonic() + SECONDS
+        while True:
+            with interrupted():
+                _, waiting = ray.wait(list(words), num_returns=len(words), timeout=min(STEP, SECONDS))
+            too_few = slots(self._threads, ray.nodes()) < len(self)  # type: ignore[no-untyped-call]
+            if not waiting or too_few or time.monotonic() > deadline:
+                return [words[word] for word in waiting]
 
 
 def _gathered(waiting: Sequence[Any]) -> list[tuple[bytes, float] | None]:

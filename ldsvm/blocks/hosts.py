@@ -42,3 +42,14 @@ def too_small(threads: int, nodes: Sequence[Node]) -> str | None:
 def processors(node: Node) -> int:
     """Return how many processors of a machine Ray may use."""
     return int(node["Resources"].get("CPU", 0))
+
+
+def slots(threads: int, nodes: Sequence[Node]) -> int:
+    """Return how many workers with so many threads the machines of a cluster have processors for.
+
+    Examples
+    --------
+    >>> slots(2, [{"Alive": True, "Resources": {"CPU": 5.0}}, {"Alive": True, "Resources": {"CPU": 2.0}}])
+    3
+    """
+    return sum(processors(node) // threads for node in nodes if node["Alive"])

@@ -68,9 +68,7 @@ def _parquet(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], B
 
 def _arrow(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]:
     def batches(names: Sequence[str], rows: int) -> Iterator[Any]:
-        reader = tables.arrow(file)
-        count = getattr(reader, "num_record_batches", None)  # which a stream does not know
-        for batch in reader if count is None else map(reader.get_batch, range(count)):
+        for batch in tables.batches_of(file):
             for start in range(0, len(batch), rows):
                 yield batch.slice(start, rows)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.files import csv_text, faults, numbers, values
+from ldsvm.datasets.files import csv_text, expansion, faults, numbers, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.spec import FileSpec
@@ -109,14 +109,29 @@ def parquet(path: Path) -> Any:
 
 def _parquet(path: Path, _spec: FileSpec) -> Opened:
     file = parquet(path)
-    # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
     schema = file.schema_arrow
-    return Opened(schema.names, lambda names: file.read(columns=names).select(names), _index(schema))
+
+    def load(names: list[str]) -> Any:
+        expansion.check_room(path, file.metadata.num_rows, len(names))
+        # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
+        return file.read(columns=names).select(names)
+
+    return Opened(schema.names, load, _index(schema))
 
 
 def _arrow(path: Path, _spec: FileSpec) -> Opened:
-    table = arrow(path).read_all()
+    table = _all_batches(path)
     return Opened(table.column_names, table.select, _index(table.schema))
+
+
+def _all_batches(path: Path) -> Any:
+    """Return the table of an Arrow file or stream, whose batches may be compressed."""
+    batches, size = [], 0
+    for batch in batches_of(path):
+        size += batch.nbytes
+        expansion.check(path, path.stat().st_size, size)
+        batches.append(batch)
+    return optional("pyarrow").Table.from_batches(batches, arrow(path).schema)
 
 
 def _index(schema: Any) -> list[str]:
@@ -133,6 +148,13 @@ def arrow(path: Path) -> Any:
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
     return (ipc.open_file if is_file else ipc.open_stream)(source)
+
+
+def batches_of(path: Path) -> Iterator[Any]:
+    """Yield the record batches of an Arrow file or stream."""
+    reader = arrow(path)
+    count = getattr(reader, "num_record_batches", None)  # which a stream does not know
+    yield from reader if count is None else map(reader.get_batch, range(count))
 
 
 def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_files
@@ -258,6 +261,20 @@ def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         assert read(FileSpec(str(tmp_path / name))).train.X.shape == (10_000, 1)
         (tmp_path / name).write_bytes(gzip.compress(head + row * 200_000))
         fails(f"{name}: {rule}", tmp_path / name)
+
+
+def test_tables_that_expand_too_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 100,000 equal cells are a few bytes of Parquet, and little of compressed Arrow; as a matrix they are 400,000.
+    table = pa.table({"x": np.zeros(100_000, np.float32), "label": np.arange(100_000) % 2})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    feather.write_feather(table, tmp_path / "a.arrow", compression="zstd", chunksize=10_000)
+    for name in ("a.parquet", "a.arrow"):
+        assert read(FileSpec(str(tmp_path / name))).train.X.shape == (100_000, 1)
+    monkeypatch.setattr(expansion, "available", lambda: 500_000)
+    fails("a.parquet: its 100,000 rows of 2 columns need 0 GiB; free are 0.0 GiB of memory", tmp_path / "a.parquet")
+    monkeypatch.setattr(expansion, "FREE", 100_000)
+    monkeypatch.setattr(expansion, "FACTOR", 2)
+    fails("a.arrow: expands to more than .* its compressed size; if it is right", tmp_path / "a.arrow")
 
 
 def test_a_hole_in_a_text_of_numbers_is_no_row(tmp_path: Path) -> None:
