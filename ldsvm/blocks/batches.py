@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.maps.adaptive_rbf import Slopes, batches
+from ldsvm.maps.lowering import Slopes, batches
 from ldsvm.typing import Array
 
 Target = Callable[[Array], Any]  # of row numbers: their coordinates (n, L), or what gives them for values of F

@@ -22,8 +22,8 @@ from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
-from ldsvm.maps.adaptive_rbf import steps_for
 from ldsvm.maps.linear import Identity
+from ldsvm.maps.lowering import steps_for
 
 STARTS = ("simplex", "random")
 UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on

@@ -13,6 +13,7 @@ from ldsvm.blocks.nearest import Nearest
 from ldsvm.blocks.source import Block, BlockError, Rows
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
+from ldsvm.maps.rbf import thinned
 from ldsvm.typing import Array
 
 UNKNOWN = 2**31  # bytes that are taken for free where nothing tells
@@ -109,13 +110,14 @@ class Inputs:
         return here, np.concatenate(found).astype(np.float32)
 
     def draw(self, stride: int) -> None:
-        """Let `nearest` look at the rows whose number is a multiple of stride; their inputs are kept while there is
-        memory for them. stride 0 ends that.
+        """Let `nearest` look at one of every `stride` rows; their inputs are kept while there is memory for them.
+
+        stride 0 ends that.
         """
         self.stride, self.drawn = stride, None
         if not stride or self.X is not None:
             return
-        kept, count = [], len(range(-self.offset % stride, len(self), stride))
+        kept, count = [], len(thinned(self.offset, self.offset + len(self), stride))
         for X in self._every():
             if count * X.shape[1] * X.itemsize > self.free:
                 return
@@ -128,7 +130,8 @@ class Inputs:
             yield from self.drawn
             return
         for rows, X in self._parts():
-            yield X[-(self.offset + rows.start) % self.stride :: self.stride]
+            first = self.offset + rows.start
+            yield X if self.stride == 1 else X[thinned(first, first + len(X), self.stride) - first]
 
     def nearest(self, centers: Array) -> tuple[Array, Array]:
         """One Lloyd step over the rows that were drawn: sums (M, D) and counts (M,) by centre.

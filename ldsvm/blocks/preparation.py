@@ -12,10 +12,9 @@ from ldsvm.blocks.executors import Team
 from ldsvm.blocks.inputs import joined
 from ldsvm.blocks.source import BlockError
 from ldsvm.checks import LARGEST
-from ldsvm.maps.rbf import KMEANS_STEPS, RBF, Gaussians, check_spread, distinct_rows, warn_of_scales, warn_of_size
+from ldsvm.maps.rbf import RBF, Gaussians, check_spread, distinct_rows, kmeans_work, warn_of_scales, warn_of_size
 from ldsvm.typing import Array
 
-PER_CENTRE = 256  # rows for each centre that k-means looks at, at most: more hardly move it
 CLOSE = 1e-4  # k-means ends when the centres move less than this share of the variance, as scikit-learn's
 DOUBLED = 5  # how often rows are drawn at most to find as many distinct ones as centres, each time twice as many
 MANY = 2**24  # rows up to which centres are drawn as in memory, which takes an array of all row numbers
@@ -106,10 +105,8 @@ def _rows(team: Team, numbers: Array) -> Array:
 
 def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:
     """k-means from a start; a centre that no row is nearest to stays."""
-    M = len(start)
-    stride = max(1, N // (PER_CENTRE * M))
+    stride, most = kmeans_work(N, len(start))
     centers = start.astype(np.float64)
-    most = int(np.clip(N // stride // M, *KMEANS_STEPS))
     team.tell("draw", stride)
     for step in range(most):
         team.report(f"k-means, step {step + 1} of at most {most}")

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ldsvm.blocks.executors import Team
-from ldsvm.maps.adaptive_rbf import BATCH, SHORTER, descend, middle, revived
 from ldsvm.maps.features import Basis, BasisMap
+from ldsvm.maps.lowering import BATCH, SHORTER, Lowering, Solved, descend, middle, revived
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
@@ -85,56 +85,71 @@ class Learned(ShardRegression):
         self.begin, self.spread, self.steps, self.seed, self.sizes = begin, spread, steps, seed, sizes
 
     def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
-        begin = self.begin if near is None else near.basis
-        assert isinstance(begin, Gaussians)
-        machines = (V, b, mu) if self.follows and near is not None else None
-        steps = self.steps if near is None or machines is not None else max(1, self.steps // SHORTER)
-        old = self._solve(begin, mu, near)
-        ridge, value = self._ridge, self._value(old, mu, V, b)
-        moved, W = self._descend(self._revived(begin), old.W, mu, steps, machines)
-        if np.isfinite(moved.centers).all() and np.isfinite(W).all():
-            if machines is not None:
-                self.go(BasisMap(moved, W))
-                self.team.call("z_step", *machines)
-            new = self._solve(moved, mu, None)
-            if self._value(new, mu, V, b) < value:
-                return new
-            self.go(old)
-            self._ridge = ridge
-        if machines is not None:
-            self.team.call("z_step", *machines)
-        return old
+        follows = self.follows and near is not None
+        steps = self.steps if near is None or follows else max(1, self.steps // SHORTER)
+        basis = self.begin if near is None else near.basis
+        assert isinstance(basis, Gaussians)
+        return LoweringOnShards(self, mu, near, (V, b), steps, follows).lower(basis).mapping
 
-    def _value(self, mapping: BasisMap, mu: float, V: Array, b: Array) -> float:
-        """The F-step's objective with the hinges at Z, with F on the shards."""
-        distance, _, _, *hinges = self.team.sum("measure", V, b)
-        return self.lam * mapping.penalty + 0.5 * mu * float(distance) + float(sum(hinges[len(b) :]))
-
-    def _revived(self, basis: Gaussians) -> Gaussians:
-        def worst(count: int) -> Array:
-            found = self.team.call("worst", count)
-            misses, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
-            chosen: Array = X[np.argsort(-misses, kind="stable")[:count]]
-            return chosen
-
+    @property
+    def ridge(self) -> Ridge:
         assert self._ridge is not None
-        return revived(basis, self._ridge.gram, self.begin, worst)
+        return self._ridge
 
-    def _descend(
-        self, basis: Gaussians, W: Array, mu: float, steps: int, machines: tuple[Array, Array, float] | None
-    ) -> tuple[Gaussians, Array]:  # fmt: skip
-        sizes = shared(min(BATCH, sum(self.sizes)), self.sizes)
-        shift = middle(basis)
-        self.team.each("descend", [(self.seed + i, size, shift, machines) for i, size in enumerate(sizes)])
+    def solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
+        return self._solve(basis, mu, near)
+
+    def back(self, begin: Solved) -> None:
+        """Go to a map whose ridge regression is known."""
+        self.go(begin.mapping)
+        self._ridge = begin.ridge
+
+
+class LoweringOnShards(Lowering):
+    """`Lowering` on the rows of all shards. near: the map of the last F-step. svms: V (K, L) and b (K,)."""
+
+    def __init__(
+        self, rows: Learned, mu: float, near: BasisMap | None, svms: tuple[Array, Array], steps: int, follows: bool
+    ) -> None:  # fmt: skip
+        self.rows, self.mu, self.near, self.svms, self.steps, self.follows = rows, mu, near, svms, steps, follows
+
+    def solve(self, basis: Gaussians) -> Solved:
+        near = self.near if self.near is not None and self.near.basis is basis else None
+        mapping = self.rows.solve(basis, self.mu, near)
+        distance, _, _, *hinges = self.rows.team.sum("measure", *self.svms)
+        lost = float(sum(hinges[len(self.svms[1]) :]))  # at Z
+        value = self.rows.lam * mapping.penalty + 0.5 * self.mu * float(distance) + lost
+        return Solved(mapping, self.rows.ridge, value)
+
+    def follow(self, mapping: BasisMap) -> None:
+        self.rows.go(mapping)
+        self.rows.team.call("z_step", *self.svms, self.mu)
+
+    def back(self, begin: Solved) -> None:
+        self.rows.back(begin)
+
+    def descend(self, begin: Solved) -> BasisMap:
+        rows = self.rows
+        basis = revived(begin.mapping.basis, begin.ridge.gram, rows.begin, self._worst)
+        sizes = shared(min(BATCH, sum(rows.sizes)), rows.sizes)
+        shift, machines = middle(basis), (*self.svms, self.mu) if self.follows else None
+        rows.team.each("descend", [(rows.seed + i, size, shift, machines) for i, size in enumerate(sizes)])
         M, D = basis.centers.shape
         ends = [M * D, M * D + M]
 
         def slopes(center: Array, width: Array, weights: Array) -> list[Array]:
-            parts = np.split(self.team.sum("slopes", center, width, weights), ends)
+            parts = np.split(rows.team.sum("slopes", center, width, weights), ends)
             return [parts[0].reshape(M, D), parts[1], parts[2].reshape(M, -1)]
 
-        ridge = 2.0 * self.lam * sum(sizes) / (mu * sum(self.sizes))
-        return descend(basis, W, self.begin, self.spread, ridge, steps, slopes)
+        ridge = 2.0 * rows.lam * sum(sizes) / (self.mu * sum(rows.sizes))
+        return descend(basis, begin.mapping.W, rows.begin, rows.spread, ridge, self.steps, slopes)
+
+    def _worst(self, count: int) -> Array:
+        """Return the inputs of so many rows, those that are fitted worst first."""
+        found = self.rows.team.call("worst", count)
+        misses, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        chosen: Array = X[np.argsort(-misses, kind="stable")[:count]]
+        return chosen
 
 
 def shared(rows: int, sizes: list[int]) -> list[int]:

@@ -16,6 +16,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.blocks.batches import Batches, Target
 from ldsvm.blocks.features import Features
+from ldsvm.mac.z_step import penalties
 from ldsvm.maps.features import row_blocks
 from ldsvm.solvers.block_svm import Part, Pass, Sums, Take, padded
 from ldsvm.solvers.svm_problem import dual_parts, hinges
@@ -61,7 +62,7 @@ class Shard(Features):
         worst = 0.0
         for rows in self._slices(K):
             Y, C = self._signs(rows)
-            upper = 2.0 * C / mu
+            upper = penalties(C, mu)
             near = None if before is None else before[rows]
             Z, alpha = self.z_solver(self.F[rows], V, b, Y, upper, near, n_threads=self.n_threads)
             worst = max(worst, float(np.max(residual(Z, alpha, V, b, Y, upper), initial=0.0)))
@@ -128,7 +129,7 @@ class Shard(Features):
         from ldsvm.solvers.box_qp import solve
 
         Y, C = self._signs(rows)
-        return lambda F: solve(F, V, b, Y, 2.0 * C / mu)[0]
+        return lambda F: solve(F, V, b, Y, penalties(C, mu))[0]
 
     def slopes(self, center: Array, width: Array, W: Array) -> Array:
         """Derivatives of half the squared residual of the next batch by centres, log-widths and weights, in a row."""

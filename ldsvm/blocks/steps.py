@@ -10,7 +10,8 @@ import numpy as np
 
 from ldsvm.blocks.executors import Team, Traffic, repaired
 from ldsvm.blocks.regressions import ShardRegression
-from ldsvm.mac.g_step import warn_of_gap
+from ldsvm.mac.g_step import better, warn_of_gap
+from ldsvm.mac.problem import value
 from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.state import Info, Model
 from ldsvm.mac.steps import Steps
@@ -73,11 +74,11 @@ class ShardSteps(Steps):
     def measure(self, mu: float) -> tuple[Info, float]:
         K = len(self.b)
         distance, size, wrong, *hinges = self._sums.found
-        rest = self.regression.lam * self.mapping.penalty + 0.5 * float(np.einsum("kl,kl->", self.V, self.V))
+        lam = self.regression.lam
         wrong_valid, valid = self._sums.valid
         return {
-            "nested": rest + float(sum(hinges[:K])),
-            "penalised": rest + float(sum(hinges[K:])) + 0.5 * mu * float(distance),
+            "nested": value(lam, self.mapping, self.V, sum(hinges[:K])),
+            "penalised": value(lam, self.mapping, self.V, sum(hinges[K:]), mu, distance),
             "distance": float(np.sqrt(distance)),
             "train_error": float(wrong) / self.rows,
             "valid_error": float(wrong_valid / valid) if valid else None,
@@ -137,17 +138,17 @@ class ShardSteps(Steps):
     def _g_step(self) -> Info:
         """Train the machines, some problems at a time; of the old and the new one the better is kept."""
         L = self.V.shape[1]
-        V, b, gaps = self.V.copy(), self.b.copy(), []
+        new_V, new_b, gaps = self.V.copy(), self.b.copy(), []
+        before, after = np.empty(len(self.b)), np.empty(len(self.b))
         for group in self.groups:
             old = {k: extended(self.V[k], self.b[k]) for k in group}
             self.team.call("svm_open", group)
             new = solve(_Everywhere(self.team), self.rows, L, old)
             for k, (lost, level, moment) in self.team.sum("svm_close", old, new).items():
-                before, after = (0.5 * v[:L] @ v[:L] + h for v, h in zip((old[k], new[k]), lost, strict=True))
-                gaps.append(float(relative_gap(np.array([after]), level, moment)[0]))
-                if after <= before:
-                    V[k], b[k] = new[k][:L], new[k][L]
-        self.V, self.b = V, b
+                new_V[k], new_b[k] = new[k][:L], new[k][L]
+                before[k], after[k] = (0.5 * v[:L] @ v[:L] + h for v, h in zip((old[k], new[k]), lost, strict=True))
+                gaps.append(float(relative_gap(after[k : k + 1], level, moment)[0]))
+        self.V, self.b = better((self.V, self.b), (new_V, new_b), before, after)
         warn_of_gap(max(gaps))
         return {"gap": max(gaps)}
 

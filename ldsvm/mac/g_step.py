@@ -14,6 +14,7 @@ from ldsvm.solvers.svm_problem import duality_gap, objective
 from ldsvm.typing import Array
 
 WORST_GAP = 1e-3  # above this the exact solver tells
+Machines = tuple[Array, Array]  # V (K, L), b (K,)
 SOLVERS = ("ipm", "libsvm", "liblinear")
 
 
@@ -38,13 +39,19 @@ def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, 
     Info: ``gap``, the largest relative duality gap of any new machine (1 for LIBLINEAR, which gives no multipliers).
     """
     V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads, (state.V, state.b))
-    old = objective(state.Z, state.V, state.b, problem.Y, problem.C)
-    better = objective(state.Z, V, b, problem.Y, problem.C) <= old
+    before = objective(state.Z, state.V, state.b, problem.Y, problem.C)
+    after = objective(state.Z, V, b, problem.Y, problem.C)
     gap = duality_gap(state.Z, V, b, problem.Y, problem.C, alpha)
     if solver == "ipm":
         warn_of_gap(float(gap.max()))
-    V, b = np.where(better[:, None], V, state.V), np.where(better, b, state.b)
+    V, b = better((state.V, state.b), (V, b), before, after)
     return replace(state, V=V, b=b), {"gap": float(gap.max())}
+
+
+def better(old: Machines, new: Machines, before: Array, after: Array) -> Machines:
+    """Of each problem's old and new machine return the one whose objective, before and after (K,), is lower."""
+    fell = after <= before
+    return np.where(fell[:, None], new[0], old[0]), np.where(fell, new[1], old[1])
 
 
 def warn_of_gap(gap: float) -> None:

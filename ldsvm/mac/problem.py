@@ -8,8 +8,16 @@ import numpy as np
 
 from ldsvm.mac.scheme import Labels, Scheme
 from ldsvm.maps.base import Evaluation, Map, Regression
-from ldsvm.solvers.svm_problem import objective
+from ldsvm.solvers.svm_problem import hinges
 from ldsvm.typing import Array
+
+
+def value(lam: float, mapping: Map, V: Array, lost: float, mu: float = 0.0, square: float = 0.0) -> float:
+    """Return lam R(F) + 1/2 |V|^2 + all hinges + mu/2 sum_n w_n |z_n - F(x_n)|^2 (e:svm-nested, e:svm-qp).
+
+    lost: the weighted hinges of all rows and machines. square: the weighted squared distance of Z from F.
+    """
+    return lam * mapping.penalty + 0.5 * float(np.einsum("kl,kl->", V, V)) + float(lost) + 0.5 * mu * float(square)
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,12 @@ class Problem:
 
     def nested(self, mapping: Map, V: Array, b: Array, F: Array) -> float:
         """lam R(F) + sum_k [1/2 |V_k|^2 + sum_n C_nk hinge at F(x_n)] (e:svm-nested)."""
-        return self.lam * mapping.penalty + float(objective(F, V, b, self.Y, self.C).sum())
+        return value(self.lam, mapping, V, hinges(F, V, b, self.Y, self.C).sum())
 
     def penalised(self, mapping: Map, V: Array, b: Array, F: Array, Z: Array, mu: float) -> float:
         """The same with the hinge at z_n, plus mu/2 sum_n w_n |z_n - F(x_n)|^2 (e:svm-qp)."""
-        return self.nested(mapping, V, b, Z) + 0.5 * mu * self.distance(Z, F) ** 2
+        lost = hinges(Z, V, b, self.Y, self.C).sum()
+        return value(self.lam, mapping, V, lost, mu, self.distance(Z, F) ** 2)
 
     def distance(self, Z: Array, F: Array) -> float:
         """|Z - F(X)|, the weighted Frobenius norm."""

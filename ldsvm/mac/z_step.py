@@ -62,9 +62,9 @@ class Following:
         return float(hinges(Z, self.V, self.b, problem.Y, problem.C).sum())
 
 
-def penalties(C: Array, mu: float, weight: Array) -> Array:
-    """Return c_nk = 2 C_nk / mu (n, K): a row's weight is in its hinge and in its distance, so it cancels."""
-    upper: Array = 2.0 * C / (mu * weight[:, None])
+def penalties(C: Array, mu: float, weight: Array | float = 1.0) -> Array:
+    """Return c_nk = 2 C_nk / mu (n, K): a row's weight (n,) is in its hinge and in its distance, so it cancels."""
+    upper: Array = 2.0 * C / (mu * np.reshape(weight, (-1, 1)))
     return upper
 
 

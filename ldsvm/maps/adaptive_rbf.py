@@ -1,27 +1,8 @@
-"""Gaussian basis functions whose centres and widths are learned: a step beyond the paper, which fixes them.
-
-The F-step's objective with the weights eliminated (variable projection), for centres c_m and widths gamma_m,
-
-    J(c, gamma) = min_W  lam |W|^2 + mu/2 sum_n w_n |z_n - W' phi(x_n)|^2,   phi_m(x) = exp(-gamma_m |x - c_m|^2),
-
-is lowered by stochastic gradient steps on centres, widths and weights over small batches of rows; then the weights are
-solved for exactly, on all rows, and the centres are kept only if J has fallen. So a whole F-step never raises the
-penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
-every step of the centres.
-
-Where Z is to follow, every F-step but the first lowers J plus the hinges at Z, over F and Z: each batch takes its
-Z-step anew, from f_n = F(x_n). With Z eliminated too, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge
-loss of f_n (their Moreau envelope) whose derivative is mu (f_n - z_n), the same residual. Rows that are right by a
-margin then pull at nothing, and one F-step goes where many turns of F and Z would crawl: to a lower objective, which is
-a lower error only where rows abound.
-"""
+"""Gaussian basis functions whose centres and widths are learned, on one array of rows; the step is `Lowering`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,79 +10,22 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Follower, Map, Regression
 from ldsvm.maps.features import BasisMap, Computed, FeatureEvaluation, FeatureRegression
+from ldsvm.maps.lowering import (
+    BATCH,
+    SHORTER,
+    Lowering,
+    Slopes,
+    Solved,
+    batches,
+    descend,
+    middle,
+    revived,
+    steps_for,
+)
 from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.typing import Array
 
-BATCH = 100  # rows of a gradient step
-RATE = 0.02  # of the first step, in units of the data's spread; it falls to 0 along half a cosine
-WIDTHS = 0.1  # share of that rate for log-widths: learned faster, they fit the training rows only
-WEIGHTS = 3.0  # the same for the weights, in units of theirs: they follow the centres, as if solved for
-SHORTER = 5  # F-steps after the first take so many times fewer steps: towards where Z is they begin near the end
 SOME = 10_000  # rows that tell the spread of the data
-PASSES, LEAST, MOST = 100, 1_000, 50_000  # over the rows, and steps, when nobody says how many
-RANGE = 20.0  # a width may become so many times smaller or larger than the first
-DEAD = 1e-6  # sum of a basis function's squares over the rows, and of a difference of two, below which one is of no use
-
-
-class Slopes:
-    """Half the squared residual of batches and its derivatives, in arrays that are made once and used for every batch.
-
-    batch, M, D, L: rows of x, centres, and dimensions of rows and coordinates. After a call the derivatives by centres
-    (M, D), log-widths (M,) and weights (M, L) are `center`, `width` and `weight`.
-    """
-
-    def __init__(self, batch: int, M: int, D: int, L: int, dtype: Any = np.float32) -> None:
-        self.center, self.width, self.weight = np.empty((M, D), dtype), np.empty(M, dtype), np.empty((M, L), dtype)
-        self._x, self._sums, self._operand = (np.empty((rows, D + 2), dtype) for rows in (batch, M, M))
-        self._exponent, self._Phi, self._T = (np.empty((batch, M), dtype) for _ in range(3))
-        self._zeros = np.zeros(M, dtype)  # NumPy compares arrays with one number several times slower
-        self._R, self._wR = (np.empty((batch, L), dtype) for _ in range(2))
-
-    def __call__(
-        self, x: Array, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, width: Array, W: Array
-    ) -> float:
-        """Return 1/2 sum_n w_n |z_n - W' phi(x_n)|^2 and derive it, with the hinges over mu where z follows.
-
-        x (batch, D), z (batch, L) or what gives the best ones for F (batch, L), weight (batch,) or None for ones;
-        center (M, D), width (M,) logarithms of gamma, W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m =
-        2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
-        """
-        self._features(x, center, width)
-        np.matmul(self._Phi, W, out=self._R)
-        self._R -= z(self._R) if callable(z) else z
-        wR = self._R if weight is None else np.multiply(self._R, weight[:, None], out=self._wR)
-        np.matmul(wR, W.T, out=self._T)
-        self._T *= self._Phi
-        np.matmul(self._T.T, self._x, out=self._sums)  # of T x, T |x|^2 and T
-        np.multiply(center, self._sums[:, -1:], out=self.center)
-        np.subtract(self._sums[:, :-2], self.center, out=self.center)
-        self.center *= -2.0 * self._operand[:, -2:-1]
-        np.einsum("bm,bm->m", self._T, self._exponent, out=self.width)
-        np.matmul(self._Phi.T, wR, out=self.weight)
-        return 0.5 * float(np.einsum("bl,bl->", self._R, wR))
-
-    def _features(self, x: Array, center: Array, width: Array) -> None:
-        """Compute Phi and its logarithms: (x, |x|^2, 1) times (2 gamma c, -gamma, -gamma |c|^2) is -gamma |x - c|^2."""
-        gamma = np.exp(width)
-        self._x[:, :-2] = x
-        self._x[:, -2] = np.einsum("bd,bd->b", x, x)
-        self._x[:, -1] = 1.0
-        np.multiply(center, (2.0 * gamma)[:, None], out=self._operand[:, :-2])
-        self._operand[:, -2] = -gamma
-        self._operand[:, -1] = -gamma * np.einsum("md,md->m", center, center)
-        np.matmul(self._x, self._operand.T, out=self._exponent)
-        np.minimum(self._exponent, self._zeros, out=self._exponent)
-        np.exp(self._exponent, out=self._Phi)
-
-
-@dataclass(frozen=True)
-class _Solved:
-    """The ridge regression on one basis, its map, the coordinates that it was fitted to, and the value of J there."""
-
-    regression: FeatureRegression
-    mapping: BasisMap
-    Z: Array
-    value: float
 
 
 class AdaptiveEvaluation(Evaluation):
@@ -143,17 +67,17 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         The first F-step of several fits from the same coordinates is the same, so it is done once (`ldsvm.fit_path`).
         """
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
-            return self._lower(near.basis, Z, mu, max(1, self.steps // SHORTER)).mapping
+            return self._lower(near.basis, LoweringInMemory(self, Z, mu, max(1, self.steps // SHORTER)))
         if self._first is None or self._first[0] is not Z or self._first[1] != mu:
-            self._first = Z, mu, self._lower(self.begin, Z, mu, self.steps).mapping
+            self._first = Z, mu, self._lower(self.begin, LoweringInMemory(self, Z, mu, self.steps))
         return self._first[2]
 
     def fit_along(self, Z: Array, mu: float, near: Map, follower: Follower) -> tuple[Map, Array]:
         if not self.follows:
             return super().fit_along(Z, mu, near, follower)
         assert isinstance(near, BasisMap) and isinstance(near.basis, Gaussians)
-        found = self._lower(near.basis, Z, mu, self.steps, follower)
-        return found.mapping, found.Z
+        step = LoweringInMemory(self, Z, mu, self.steps, follower)
+        return self._lower(near.basis, step), step.Z
 
     def values(self, mapping: Map) -> Array:
         """F (N, L) with the last product in float64: the objective must see what the ridge solve has gained."""
@@ -162,135 +86,80 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
     def elsewhere(self, X: Any) -> Evaluation:
         return AdaptiveEvaluation(X, self.n_threads)
 
-    def _lower(
-        self, basis: Gaussians, Z: Array, mu: float, steps: int, follower: Follower | None = None
-    ) -> _Solved:  # fmt: skip
-        best = self._solved(basis, Z, mu, follower)
-        moved, W = self._descend(self._revived(best), best.mapping.W, Z, mu, steps, follower)
-        new = None
-        if np.isfinite(moved.centers).all() and np.isfinite(W).all():
-            if follower is not None:
-                Z = follower(slice(None), self.values(BasisMap(moved, W)))
-            new = self._solved(moved, Z, mu, follower)
-        if new is not None and new.value < best.value:
-            best = new
-        elif follower is not None:
-            best = replace(best, Z=follower(slice(None), self.values(best.mapping)))
-        self._last = best.regression
-        return best
+    def _lower(self, basis: Gaussians, step: LoweringInMemory) -> BasisMap:
+        found = step.lower(basis)
+        self._last = found.ridge
+        return found.mapping
 
-    def _solved(self, basis: Gaussians, Z: Array, mu: float, follower: Follower | None = None) -> _Solved:
-        """Solve for the weights on this basis, and measure J by its definition, however rounding treats the weights."""
-        regression = self._last
-        if regression is None or regression.basis is not basis:
-            with threads.limit(self.n_threads):  # for the Gram matrix
-                regression = FeatureRegression(basis, Computed(basis, self.X), self.weight, self.lam, self.n_threads)
-        mapping = regression.fit(Z, mu)
+    def on(self, basis: Gaussians) -> FeatureRegression:
+        """Return the ridge regression on a basis, that of the last F-step where it is the same one."""
+        if self._last is not None and self._last.basis is basis:
+            return self._last
+        with threads.limit(self.n_threads):  # for the Gram matrix
+            return FeatureRegression(basis, Computed(basis, self.X), self.weight, self.lam, self.n_threads)
+
+
+class LoweringInMemory(Lowering):
+    """`Lowering` on one array of rows. Z: the coordinates, which change where `follower` gives new ones."""
+
+    def __init__(
+        self, rows: AdaptiveRegression, Z: Array, mu: float, steps: int, follower: Follower | None = None
+    ) -> None:  # fmt: skip
+        self.rows, self.Z, self.mu, self.steps, self.follower = rows, Z, mu, steps, follower
+        self.follows = follower is not None
+
+    def solve(self, basis: Gaussians) -> Solved:
+        """J is measured by its definition, however rounding treats the weights."""
+        rows = self.rows
+        ridge = rows.on(basis)
+        mapping = ridge.fit(self.Z, self.mu)
         assert isinstance(mapping, BasisMap)
-        rows = self._misses(mapping, Z)
-        whole = float(rows.sum() if self.weight is None else self.weight @ rows)
-        hinges = 0.0 if follower is None else follower.hinges(Z)
-        return _Solved(regression, mapping, Z, self.lam * mapping.penalty + 0.5 * mu * whole + hinges)
+        misses = self._misses(mapping)
+        whole = float(misses.sum() if rows.weight is None else rows.weight @ misses)
+        hinges = 0.0 if self.follower is None else self.follower.hinges(self.Z)
+        return Solved(mapping, ridge, rows.lam * mapping.penalty + 0.5 * self.mu * whole + hinges)
 
-    def _misses(self, mapping: Map, Z: Array) -> Array:
-        """|z_n - F(x_n)|^2 of every row (N,)."""
-        R = self.values(mapping)
-        R -= Z
-        misses: Array = np.einsum("nl,nl->n", R, R)
-        return misses
+    def follow(self, mapping: BasisMap) -> None:
+        assert self.follower is not None
+        self.Z = self.follower(slice(None), self.rows.values(mapping))
 
-    def _revived(self, old: _Solved) -> Gaussians:
-        def worst(count: int) -> Array:
-            found: Array = self.X[np.argsort(-self._misses(old.mapping, old.Z), kind="stable")[:count]]
-            return found
+    def back(self, begin: Solved) -> None:
+        """Nothing has changed yet."""
 
-        basis = old.mapping.basis
-        assert isinstance(basis, Gaussians)
-        return revived(basis, old.regression.ridge.gram, self.begin, worst)
-
-    def _descend(
-        self, basis: Gaussians, W: Array, Z: Array, mu: float, steps: int, follower: Follower | None
-    ) -> tuple[Gaussians, Array]:  # fmt: skip
-        N, shift = len(self.X), middle(basis)
+    def descend(self, begin: Solved) -> BasisMap:
+        rows, Z = self.rows, self.Z
+        basis = self.revive(begin)
+        N, shift = len(rows.X), middle(basis)
         batch, target = min(BATCH, N), Z.astype(np.float32)
-        found = Slopes(batch, basis.size, self.X.shape[1], Z.shape[1])
-        order = batches(N, batch, steps, np.random.default_rng(self.seed))
+        found = Slopes(batch, basis.size, rows.X.shape[1], Z.shape[1])
+        order = batches(N, batch, self.steps, np.random.default_rng(rows.seed))
 
         def slopes(center: Array, width: Array, weights: Array) -> list[Array]:
-            rows = next(order)
-            x = self.X[rows].astype(np.float32, copy=False) - shift
-            share = None if self.weight is None else self.weight[rows].astype(np.float32)
-            z = target[rows] if follower is None else partial(follower, rows)
+            some = next(order)
+            x = rows.X[some].astype(np.float32, copy=False) - shift
+            share = None if rows.weight is None else rows.weight[some].astype(np.float32)
+            z = target[some] if self.follower is None else partial(self.follower, some)
             found(x, z, share, center, width, weights)
             return [found.center, found.width, found.weight]
 
-        return descend(basis, W, self.begin, self.spread, 2.0 * self.lam * batch / (mu * N), steps, slopes)
+        ridge = 2.0 * rows.lam * batch / (self.mu * N)
+        return descend(basis, begin.mapping.W, rows.begin, rows.spread, ridge, self.steps, slopes)
 
+    def revive(self, begin: Solved) -> Gaussians:
+        """Return the basis with its useless centres where rows are fitted worst."""
 
-def middle(basis: Gaussians) -> Array:
-    """Return the mean of the centres (D,): distances are taken around it, so that an offset costs no digits."""
-    mean: Array = basis.centers.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return mean
+        def worst(count: int) -> Array:
+            found: Array = self.rows.X[np.argsort(-self._misses(begin.mapping), kind="stable")[:count]]
+            return found
 
+        return revived(begin.mapping.basis, begin.ridge.ridge.gram, self.rows.begin, worst)
 
-def revived(basis: Gaussians, gram: Array, begin: Gaussians, worst: Callable[[int], Array]) -> Gaussians:
-    """Move centres that are of no use, far from all rows or equal to another, to the rows that are fitted worst.
-
-    gram (M, M): of the features. worst(n): inputs of so many rows at most, the worst first.
-    """
-    squares = np.diag(gram)
-    apart = squares[:, None] + squares - 2.0 * gram  # sum_n (phi_m - phi_k)^2
-    useless = (squares < DEAD) | (np.tril(apart < DEAD * np.maximum(squares, DEAD), -1)).any(axis=1)
-    if not useless.any():
-        return basis
-    rows = worst(int(useless.sum()))
-    centers, gamma = basis.centers.copy(), np.broadcast_to(basis.gamma, basis.size).copy()
-    places = np.flatnonzero(useless)[: len(rows)]
-    centers[places], gamma[places] = rows, np.max(begin.gamma)
-    return Gaussians(centers, gamma)
-
-
-def descend(
-    basis: Gaussians, W: Array, begin: Gaussians, spread: float, ridge: float, steps: int,
-    slopes: Callable[[Array, Array, Array], list[Array]],
-) -> tuple[Gaussians, Array]:  # fmt: skip
-    """Return basis and weights (M, L) after stochastic gradient steps on centres, log-widths and weights.
-
-    begin: the first basis of all. spread: of the data, the unit of centres. ridge: on the weights, beside a batch's
-    residual. slopes: the `Slopes` of the next batch, with rows around `middle`; they may be changed.
-    """
-    from ldsvm.solvers.adam import Adam  # it loads numba
-
-    shift = middle(basis)
-    logarithm, most = np.log(np.max(begin.gamma)), np.log(RANGE)
-    center = basis.centers - shift
-    width = np.log(np.broadcast_to(basis.gamma, basis.size)).astype(np.float32)
-    weights = W.astype(np.float32, order="C")
-    size = float(np.std(weights)) or 1.0
-    adam, share = Adam([center, width, weights], [spread, WIDTHS, WEIGHTS * size], RATE, steps), np.float32(ridge)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not kept
-        for _ in range(steps):
-            found = slopes(center, width, weights)
-            found[2] += share * weights
-            adam.step(found)
-            np.clip(width, logarithm - most, logarithm + most, out=width)
-    return Gaussians(center + shift, np.exp(width.astype(np.float64))), weights.astype(np.float64)
-
-
-def steps_for(steps: int | str, N: int) -> int:
-    """Return the gradient steps of the first F-step; "auto" depends on how many rows there are."""
-    return min(max(PASSES * N // BATCH, LEAST), MOST) if isinstance(steps, str) else steps
-
-
-def batches(N: int, batch: int, steps: int | None, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield row numbers for each step, None for no end of them: every row once, in random order, before any again."""
-    order: Array = rng.permutation(N)
-    at = 0
-    for _ in count() if steps is None else range(steps):
-        if at + batch > N:
-            order, at = rng.permutation(N), 0
-        yield order[at : at + batch]
-        at += batch
+    def _misses(self, mapping: BasisMap) -> Array:
+        """|z_n - F(x_n)|^2 of every row (N,)."""
+        R = self.rows.values(mapping)
+        R -= self.Z
+        misses: Array = np.einsum("nl,nl->n", R, R)
+        return misses
 
 
 class AdaptiveRBF(Family):

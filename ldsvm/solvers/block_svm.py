@@ -1,8 +1,7 @@
 """The interior-point SVM of `linear_svm` on rows in several places: only Newton sums move.
 
-`newton` is the method of `svm_kernels.interior_point`, as a generator: it yields the passes over the rows that it needs
-and is sent their sums, so several problems can ask for their passes together. `Part` holds one problem's rows of one
-place and does the passes, with the same compiled kernels.
+`newton` wraps `svm_kernels.newton`: it yields the passes over the rows that it needs and is sent their sums, so that
+several problems can ask for their passes together. `Part` holds one problem's rows of one place and does the passes.
 
 With many rows (`MANY`) the problem is solved on few of them, exactly (`solve`): the interior-point method takes more
 steps the more rows there are, and all but some per cent of them lie well on one side of the margin. Those have
@@ -19,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ldsvm.solvers import svm_kernels as kernels
 from ldsvm.typing import Array
@@ -30,7 +28,6 @@ WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are work
 WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
-NEAR = 0.01  # as `svm_kernels.NEAR`, and lower: a machine to begin at is all but optimal on the rows that are chosen
 CROWD = 0.25  # share of the rows near the margin of a nearby machine with which there is no point in beginning there
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
@@ -38,7 +35,7 @@ BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over the rows, see `svm_kernels.rows_part`. length: of the sums. keep: the multipliers before it."""
+    """One pass over the rows, see `svm_kernels.rows_pass`. length: of the sums. keep: the multipliers before it."""
 
     what: int
     vectors: Array
@@ -154,7 +151,7 @@ class Part:
     def _go(self, wanted: Pass) -> Sums:
         sums, numbers = np.zeros(wanted.length), np.array(wanted.numbers)
         args = self.z, self.signs, self.penalties, self.R, self.alpha, wanted.vectors, wanted.move, numbers, sums
-        return Sums(sums, kernels.rows_part(wanted.what, *args))
+        return Sums(sums, kernels.rows_pass(wanted.what, *args))
 
     def multipliers(self) -> Array:
         """Of all rows (n,): 0 and C for those that were taken to be outside and inside the margin."""
@@ -273,95 +270,20 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, tuple[Arr
     P = len(near)
     (N, plus, whole), moments, gram, held, inside = np.split(facts, np.cumsum([3, P, P * P, 1]))
     more = float(held[0])  # sum c of rows inside the margin: more - v.inside is their hinge
+    answer, fitted, gram = np.zeros(P), np.zeros(P), gram.reshape(P, P).copy()
     if plus in (0, N) and not more:
-        v = np.zeros(P)
-        v[L] = 0.0 if N == 0 else 1.0 if plus else -1.0
-        return v, 0.0
-    if more:
-        found = yield Pass(kernels.HINGE, near[None], 1)
-        v, share = near.copy(), NEAR
-        best = 0.5 * np.sum(v[:L] ** 2) + found.sums[0] + more - v @ inside
-    else:
-        v, best, share = yield from _begin(moments, gram.reshape(P, P), L, near)
-    yield Pass(kernels.PLACE, v[None], numbers=(share * best / N, 0.0))
-    answer, best, proved, previous, stalled, restarted = v.copy(), np.inf, -np.inf, np.inf, 0, False
-    step, move, trial, keep = 0.0, kernels.MOVE, kernels.TRIAL, False
-    for _ in range(kernels.MAX_ITER):
-        found = yield Pass(kernels.ASSEMBLE, v[None], P * P + 2 * P + 3, (step, 0.0), move)
-        H, rhs, dual, sums = np.split(found.sums, [P * P, P * P + P, P * P + 2 * P])
-        H, gap, dual = H.reshape(P, P), sums[0], dual + inside
-        primal = 0.5 * np.sum(v[:L] ** 2) + sums[1] + more - v @ inside
-        bound = sums[2] + more - 0.5 * np.sum(dual[:L] ** 2)
-        if primal < best:
-            best, answer = primal, v.copy()
-        level = abs(dual[L]) <= kernels.LEVEL * (sums[2] + more)
-        keep = proved == -np.inf or (level and bound > proved)
-        if keep:
-            proved = bound if level else proved
-        balanced = abs(dual[L]) <= kernels.TOLERANCE * (whole + more)
-        if (balanced and best - bound <= kernels.TOLERANCE * best) or gap <= kernels.ROUNDING * best:
-            break
-        stalled = stalled + 1 if gap > 0.9 * previous else 0
-        cautious = 0.0 < step < kernels.SHORT or gap > previous
-        previous = gap
-        close = balanced and gap <= kernels.CLOSE * best
-        if stalled >= (kernels.PATIENCE if close else kernels.STRUGGLE):
-            if restarted or close:
-                break
-            v, restarted, stalled, previous = np.zeros(P), True, 0, np.inf
-            step, move, trial = 0.0, kernels.MOVE, kernels.TRIAL
-            yield Pass(kernels.PLACE, v[None], numbers=(whole / N, 0.0), keep=keep)
-            continue
-        H[np.diag_indices(P)] += np.where(np.arange(P) == L, 0.0, 1.0)
-        try:
-            factor = cho_factor(H, lower=True, check_finite=False)
-        except LinAlgError:
-            break
-        rhs += dual
-        rhs[:L] -= v[:L]
-        affine = cho_solve(factor, rhs, check_finite=False)
-        found = yield Pass(kernels.PREDICT, affine[None], 2 * P + 1, keep=keep)
-        keep = False
-        centre, curve, second = found.sums[:P], found.sums[P : 2 * P], found.sums[2 * P]
-        reach = 1.0 / max(1.0, found.worst)
-        after = max(gap * (1.0 - reach) + reach * reach * second, 0.0)
-        aim, trust = (after / gap) ** 3 * gap / (2 * N), 1.0
-        if cautious:
-            aim, trust = max(aim, kernels.CENTRE * gap / (2 * N)), 0.0
-        rhs += aim * centre + trust * curve
-        direction = cho_solve(factor, rhs, check_finite=False)
-        found = yield Pass(kernels.DIRECT, direction[None], numbers=(aim, trust), move=move)
-        step = kernels.DAMPING / max(found.worst, kernels.DAMPING)
-        for _ in range(kernels.CORRECTORS):
-            if step > kernels.LONG:
-                break
-            found = yield Pass(kernels.RECENTRE, affine[None], P, (min(1.0, 2.0 * step + 0.1), aim), move)
-            rhs += found.sums
-            other = cho_solve(factor, rhs, check_finite=False)
-            found = yield Pass(kernels.AGAIN, other[None], move=trial)
-            longer = kernels.DAMPING / max(found.worst, kernels.DAMPING)
-            if longer < 1.1 * step:
-                break
-            step, move, trial, direction = longer, trial, move, other
-        v = v + step * direction
-    if keep:
-        yield Pass(kernels.KEEP, v[None])
-    return answer, float((best - proved) / best) if best > 0.0 else 0.0
-
-
-def _begin(
-    moments: Array, gram: Array, L: int, near: Array
-) -> Generator[Pass, Sums, tuple[Array, float, float]]:  # fmt: skip
-    """Return the guess of lowest objective, that objective and the share of it to aim at first."""
-    P = len(near)
-    gram = np.tril(gram)
-    gram[np.diag_indices(P)] += 1e-6 * np.trace(gram) / P
-    try:
-        fitted = cho_solve(cho_factor(gram, lower=True, check_finite=False), moments, check_finite=False)
-    except LinAlgError:
-        fitted = np.zeros(P)
-    guesses = [fitted, 2.0 * fitted, 4.0 * fitted, *([near] if near[:L].any() else [])]
-    found = yield Pass(kernels.HINGE, np.stack(guesses), len(guesses))
-    values = [0.5 * np.sum(v[:L] ** 2) + lost for v, lost in zip(guesses, found.sums, strict=True)]
-    chosen = int(np.argmin(values))
-    return guesses[chosen].copy(), values[chosen], NEAR if chosen == 3 else kernels.FAR
+        answer[L] = 0.0 if N == 0 else 1.0 if plus else -1.0
+        return answer, 0.0
+    if kernels.factor_gram(gram):
+        kernels.solve_factored(gram, moments, fitted)
+    asked, numbers, at = np.zeros((4, P)), np.zeros(2), np.zeros(3, np.int64)
+    sums, worst, reached = np.zeros(P * P + 2 * P + 3), np.zeros(1), np.zeros(1)
+    state = answer, reached, asked, numbers, at, sums, worst
+    lengths = {kernels.ASSEMBLE: len(sums), kernels.PREDICT: 2 * P + 1, kernels.RECENTRE: P}
+    for what in kernels.newton(N, L, whole, more, inside, fitted, near, *state):
+        vectors, row, save = at.tolist()
+        length = vectors if what == kernels.HINGE else lengths.get(what, 0)
+        at[kernels.SAVE] = 0
+        found = yield Pass(what, asked[:vectors].copy(), length, (numbers[0], numbers[1]), row, bool(save))
+        sums[:length], worst[0] = found.sums, found.worst
+    return answer, float(reached[0])

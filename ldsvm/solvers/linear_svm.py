@@ -17,7 +17,7 @@ import numpy as np
 
 from ldsvm.solvers.block_svm import MANY, Part, Pass, Sums, Take, extended, padded
 from ldsvm.solvers.block_svm import solve as block_solve
-from ldsvm.solvers.svm_kernels import interior_point, least_squares
+from ldsvm.solvers.svm_kernels import factor_gram, interior_point, rows_gram
 from ldsvm.solvers.svm_problem import one_by_one
 from ldsvm.threads import Blocks
 from ldsvm.typing import Array
@@ -74,7 +74,8 @@ def _together(
         return _on_few(Zt, L, signs, penalties, n_threads, near)
     # Sums by our kernels, here and in the threads: BLAS would wake threads of its own, which then hold the cores.
     gram = np.zeros((P, P))
-    least_squares(Zt, gram)
+    rows_gram(Zt, gram)
+    factor_gram(gram)
     v, alpha = np.empty((K, P)), np.empty((K, N))
 
     def block(part: slice) -> None:

@@ -1,7 +1,7 @@
-"""The compiled part of the interior-point SVM: three passes over the rows per Newton step.
+"""The compiled interior-point SVM: Newton steps, each a few passes over the rows.
 
-`interior_point` is the whole method on rows in one place (`linear_svm`); `rows_part` is one pass over some of the rows,
-for a Newton method elsewhere that adds up the sums of several places (`block_svm`).
+`newton` is the method: it asks for passes and never sees a row. `rows_pass` does a pass over the rows of one place.
+`interior_point` joins the two where all rows are in one place (`linear_svm`); `block_svm` adds up the sums of several.
 
 Each pass is a map over the rows and some sums; only the sums reach the (L + 1) x (L + 1) system. Zt is (P, N) with the
 bias as its row of ones and zero rows up to a multiple of four, so that four sums run at once. What belongs to a row of
@@ -21,7 +21,8 @@ from ldsvm.solvers.compiled import entry, kernel
 TOLERANCE = 1e-10  # relative duality gap at which a problem is solved
 ROUNDING = 1e-13  # relative complementarity below which a further step is rounding only
 MAX_ITER = 200
-FAR, NEAR = 2.0, 1.0  # first complementarity over the objective, for a rough guess and for a nearby answer
+# First complementarity over the objective: for a rough guess, a nearby answer, and one that all but solves the problem.
+FAR, NEAR, NEARER = 2.0, 1.0, 0.01
 SHORT, CENTRE = 0.1, 0.5  # a step below SHORT is a bad one; the next aims at CENTRE times the complementarity
 CORRECTORS, LONG = 3, 0.9  # centrality correctors at most per iteration, tried while the step is not long
 LEVEL = 1e-8  # |sum alpha y| over sum alpha at which a bound counts
@@ -33,7 +34,8 @@ DAMPING = 0.995  # share of the longest step to the boundary that is taken
 # the steps of alpha, s and xi
 A, E, S, X, MARGIN, LEFT, RIGHT, MOVE, TRIAL, ROWS = 0, 1, 2, 3, 4, 5, 6, 7, 10, 13
 SPREAD = 0.1  # products within this factor of the one aimed at are well centred
-HINGE, PLACE, ASSEMBLE, PREDICT, DIRECT, RECENTRE, AGAIN, KEEP = range(8)  # passes of `rows_part`
+HINGE, PLACE, ASSEMBLE, PREDICT, DIRECT, RECENTRE, AGAIN, KEEP = range(8)  # kinds of passes, see `rows_pass`
+VECTORS, ROW, SAVE = range(3)  # in `at`: vectors that a pass needs, row of R, whether to keep the multipliers before it
 TILE = 256  # rows per tile: the tile's weights and a few rows of Z stay in the first-level cache
 
 
@@ -274,127 +276,7 @@ def _substitute(H, rhs, out):
         out[i] = value / H[i, i]
 
 
-@entry
-def least_squares(Zt, gram):
-    """gram (P, P) becomes the Cholesky factor of sum z z' with a little ridge, from which `interior_point` guesses."""
-    P, N = Zt.shape
-    _add_gram(Zt, 0, N, np.ones(N), np.empty(N), gram)
-    ridge = 0.0
-    for i in range(P):
-        ridge += 1e-6 * gram[i, i] / P
-    for i in range(P):
-        gram[i, i] += ridge
-    _factor(gram)
-
-
-@kernel
-def _value(Zt, L, y, c, v):
-    """The objective at machine v."""
-    return 0.5 * np.sum(v[:L] ** 2) + _hinge(Zt, y, c, v)
-
-
-@kernel
-def _begin(Zt, L, y, c, gram, near, v):
-    """v becomes the guess of lowest objective; returns that objective and the share of it to aim at first."""
-    moments, fitted = np.zeros(v.shape[0]), np.zeros(v.shape[0])
-    _add_moments(Zt, 0, Zt.shape[1], y, moments)
-    _substitute(gram, moments, fitted)
-    best, share = np.inf, FAR
-    for size in (1.0, 2.0, 4.0):
-        guess = size * fitted
-        value = _value(Zt, L, y, c, guess)
-        if value < best:
-            best, v[:] = value, guess
-    if np.any(near[:L] != 0.0):
-        value = _value(Zt, L, y, c, near)
-        if value < best:
-            best, v[:], share = value, near, NEAR
-    return best, share
-
-
-@entry
-def interior_point(Zt, L, y, c, gram, near, answer, alpha):
-    """One problem: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
-
-    It begins at the guess of lowest objective: least-squares machines at three sizes, from the factored Gram matrix
-    (P, P) of Zt, or ``near`` (P,), a nearby problem's answer, where it is not zero.
-    """
-    P, N = Zt.shape
-    R, H, whole = np.empty((ROWS, N)), np.empty((P, P)), c.sum()
-    v, rhs, dual, centre, curve = np.zeros(P), np.empty(P), np.empty(P), np.empty(P), np.empty(P)
-    affine, direction = np.zeros(P), np.zeros(P)
-    best, share = _begin(Zt, L, y, c, gram, near, v)
-    _place(Zt, y, c, R, v, share * best / N)
-    best, proved, previous, stalled, restarted = np.inf, -np.inf, np.inf, 0, False
-    step, move, trial = 0.0, MOVE, TRIAL
-    for _ in range(MAX_ITER):
-        H[:], rhs[:], dual[:], centre[:], curve[:] = 0.0, 0.0, 0.0, 0.0, 0.0
-        sums = np.zeros(3)
-        _assemble(Zt, y, c, R, v, move, step, H, rhs, dual, sums)
-        gap = sums[0]
-        primal, bound = 0.5 * np.sum(v[:L] ** 2) + sums[1], sums[2] - 0.5 * np.sum(dual[:L] ** 2)
-        if primal < best:
-            best, answer[:] = primal, v
-        # Rounding can spoil late multipliers for huge C: keep those of the best bound, once sum alpha y is near zero.
-        level = abs(dual[L]) <= LEVEL * sums[2]
-        if proved == -np.inf or (level and bound > proved):
-            alpha[:] = R[A]
-            proved = bound if level else proved
-        balanced = abs(dual[L]) <= TOLERANCE * whole
-        # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
-        if (balanced and best - bound <= TOLERANCE * best) or gap <= ROUNDING * best:
-            break
-        stalled = stalled + 1 if gap > 0.9 * previous else 0
-        cautious = 0.0 < step < SHORT or gap > previous
-        previous = gap
-        close = balanced and gap <= CLOSE * best
-        if stalled >= (PATIENCE if close else STRUGGLE):
-            if restarted or close:
-                break
-            # a guess that misled: begin again from the zero machine, once
-            v[:], restarted, stalled, previous, step, move, trial = 0.0, True, 0, np.inf, 0.0, MOVE, TRIAL
-            _place(Zt, y, c, R, v, whole / N)
-            continue
-        for i in range(P):  # 1 for the weights, 0 for the bias; the padding becomes the identity
-            if i != L:
-                H[i, i] += 1.0
-        if not _factor(H):
-            break
-        rhs += dual
-        rhs[:L] -= v[:L]
-        _substitute(H, rhs, affine)
-        worst, second = _predict(Zt, y, R, affine, centre, curve)
-        reach = 1.0 / max(1.0, worst)
-        # Mehrotra's rule: aim at (mu_affine / mu)^3 mu
-        after = max(gap * (1.0 - reach) + reach * reach * second, 0.0)
-        aim, trust = (after / gap) ** 3 * gap / (2 * N), 1.0
-        if cautious:  # Mehrotra's steps can cycle; after a bad one take a plain step towards the central path
-            aim, trust = max(aim, CENTRE * gap / (2 * N)), 0.0
-        rhs += aim * centre + trust * curve
-        _aim(R, aim, trust)
-        _substitute(H, rhs, direction)
-        step = DAMPING / max(_direct(Zt, y, R, direction, move), DAMPING)
-        for _ in range(CORRECTORS):
-            if step > LONG:
-                break
-            _recentre(Zt, y, R, move, min(1.0, 2.0 * step + 0.1), aim, rhs)
-            _substitute(H, rhs, affine)
-            longer = DAMPING / max(_direct(Zt, y, R, affine, trial), DAMPING)
-            if longer < 1.1 * step:
-                break
-            step, move, trial = longer, trial, move
-            direction, affine = affine, direction
-        v += step * direction
-
-
-@entry
-def rows_gram(Zt, gram):
-    """gram (P, P) += sum z z'; only the block-lower triangle is filled."""
-    _add_gram(Zt, 0, Zt.shape[1], np.ones(Zt.shape[1]), np.empty(Zt.shape[1]), gram)
-
-
-@entry
-def rows_part(what, Zt, y, c, R, alpha, vectors, move, numbers, sums):
+def _rows_pass(what, Zt, y, c, R, alpha, vectors, move, numbers, sums):
     """One pass over the rows of one place; sums (any length) are added to, what is not a sum is returned.
 
     what: HINGE of the machines in vectors (·, P): sums (·,). PLACE at vectors[0] with products numbers[0]. ASSEMBLE at
@@ -426,3 +308,156 @@ def rows_part(what, Zt, y, c, R, alpha, vectors, move, numbers, sums):
     elif what == KEEP:
         alpha[:] = R[A]
     return 0.0
+
+
+_pass, rows_pass = kernel(_rows_pass), entry(_rows_pass)
+
+
+def _newton(N, L, whole, more, inside, fitted, near, answer, reached, asked, numbers, at, sums, worst):
+    """Solve one problem of N rows; yields the passes over the rows that it needs, see `rows_pass`.
+
+    Before each yield `asked` (4, P), `numbers` (2,) and `at` (3,) tell what the pass needs; `sums` (P x P + 2 P + 3,)
+    and `worst` (1,) must then hold what it has found. Where at[SAVE] is set, the pass KEEP is to be done first, and
+    at[SAVE] set back.
+
+    whole: sum c. more: sum c of further rows that are inside the margin whatever happens, inside (P,): sum c y z of
+    these. It begins at the guess of lowest objective: ``fitted`` (P,), a least-squares machine, at three sizes, or
+    ``near`` (P,), a nearby problem's answer, where it is not zero; with `more` at ``near``. In the end answer (P,) is
+    the best machine seen, reached (1,) the relative duality gap, and the kept alpha are the best multipliers.
+    """
+    P = near.shape[0]
+    H, rhs, v, best, share = np.empty((P, P)), np.empty(P), np.zeros(P), np.inf, FAR
+    affine, direction = np.zeros(P), np.zeros(P)
+    at[:] = 1, MOVE, 0
+    if more > 0.0:
+        asked[0] = near
+    else:
+        at[VECTORS] = 4 if np.any(near[:L] != 0.0) else 3
+        asked[0], asked[1], asked[2], asked[3] = fitted, 2.0 * fitted, 4.0 * fitted, near
+    yield HINGE
+    for i in range(at[VECTORS]):
+        value = 0.5 * np.sum(asked[i, :L] ** 2) + sums[i] + more - np.sum(asked[i] * inside)
+        if value < best:
+            best, v[:], share = value, asked[i], NEARER if more > 0.0 else NEAR if i == 3 else FAR
+    at[VECTORS], asked[0], numbers[0] = 1, v, share * best / N
+    yield PLACE
+    best, proved, previous, stalled, restarted = np.inf, -np.inf, np.inf, 0, False
+    answer[:] = v
+    step, move, trial = 0.0, MOVE, TRIAL
+    for _ in range(MAX_ITER):
+        asked[0], at[ROW], numbers[0] = v, move, step
+        yield ASSEMBLE
+        for i in range(P):
+            H[i] = sums[i * P : (i + 1) * P]
+        dual, gap = sums[P * P + P : P * P + 2 * P] + inside, sums[P * P + 2 * P]
+        lost, total = sums[P * P + 2 * P + 1] + more - np.sum(v * inside), sums[P * P + 2 * P + 2] + more
+        primal, bound = 0.5 * np.sum(v[:L] ** 2) + lost, total - 0.5 * np.sum(dual[:L] ** 2)
+        if primal < best:
+            best, answer[:] = primal, v
+        # Rounding can spoil late multipliers for huge C: keep those of the best bound, once sum alpha y is near zero.
+        level = abs(dual[L]) <= LEVEL * total
+        if proved == -np.inf or (level and bound > proved):
+            at[SAVE] = 1
+            proved = bound if level else proved
+        balanced = abs(dual[L]) <= TOLERANCE * (whole + more)
+        # With as many rows on the margin as unknowns rounding spoils the bound first, not the iterate.
+        if (balanced and best - bound <= TOLERANCE * best) or gap <= ROUNDING * best:
+            break
+        stalled = stalled + 1 if gap > 0.9 * previous else 0
+        cautious = 0.0 < step < SHORT or gap > previous
+        previous = gap
+        close = balanced and gap <= CLOSE * best
+        if stalled >= (PATIENCE if close else STRUGGLE):
+            if restarted or close:
+                break
+            # a guess that misled: begin again from the zero machine, once
+            v[:], restarted, stalled, previous, step, move, trial = 0.0, True, 0, np.inf, 0.0, MOVE, TRIAL
+            asked[0], numbers[0] = v, whole / N
+            yield PLACE
+            continue
+        for i in range(P):  # 1 for the weights, 0 for the bias; the padding becomes the identity
+            if i != L:
+                H[i, i] += 1.0
+        if not _factor(H):
+            break
+        rhs[:] = sums[P * P : P * P + P] + dual
+        rhs[:L] -= v[:L]
+        _substitute(H, rhs, affine)
+        asked[0] = affine
+        yield PREDICT
+        centre, curve, second, reach = sums[:P], sums[P : 2 * P], sums[2 * P], 1.0 / max(1.0, worst[0])
+        # Mehrotra's rule: aim at (mu_affine / mu)^3 mu
+        after = max(gap * (1.0 - reach) + reach * reach * second, 0.0)
+        aim, trust = (after / gap) ** 3 * gap / (2 * N), 1.0
+        if cautious:  # Mehrotra's steps can cycle; after a bad one take a plain step towards the central path
+            aim, trust = max(aim, CENTRE * gap / (2 * N)), 0.0
+        rhs += aim * centre + trust * curve
+        _substitute(H, rhs, direction)
+        asked[0], at[ROW], numbers[0], numbers[1] = direction, move, aim, trust
+        yield DIRECT
+        step = DAMPING / max(worst[0], DAMPING)
+        for _ in range(CORRECTORS):
+            if step > LONG:
+                break
+            at[ROW], numbers[0], numbers[1] = move, min(1.0, 2.0 * step + 0.1), aim
+            yield RECENTRE
+            rhs += sums[:P]
+            _substitute(H, rhs, affine)
+            asked[0], at[ROW] = affine, trial
+            yield AGAIN
+            longer = DAMPING / max(worst[0], DAMPING)
+            if longer < 1.1 * step:
+                break
+            step, move, trial = longer, trial, move
+            direction, affine = affine, direction
+        v += step * direction
+    if at[SAVE]:
+        yield KEEP
+    if best > 0.0:
+        reached[0] = (best - proved) / best
+
+
+_steps, newton = kernel(_newton), entry(_newton)
+
+
+@entry
+def factor_gram(gram):
+    """gram (P, P), its lower triangle, becomes its Cholesky factor with a little ridge; returns whether it has one."""
+    P, ridge = gram.shape[0], 0.0
+    for i in range(P):
+        ridge += 1e-6 * gram[i, i] / P
+    for i in range(P):
+        gram[i, i] += ridge
+    return _factor(gram)
+
+
+@entry
+def solve_factored(gram, moments, out):
+    """out (P,) becomes the solution for moments (P,), from the `factor_gram` of a Gram matrix."""
+    _substitute(gram, moments, out)
+
+
+@entry
+def interior_point(Zt, L, y, c, gram, near, answer, alpha):
+    """One problem with all rows here: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
+
+    gram (P, P): `factor_gram` of that of Zt. near (P,): see `newton`.
+    """
+    P, N = Zt.shape
+    R, moments, fitted = np.zeros((ROWS, N)), np.zeros(P), np.zeros(P)
+    _add_moments(Zt, 0, N, y, moments)
+    _substitute(gram, moments, fitted)
+    asked, numbers, at = np.zeros((4, P)), np.zeros(2), np.zeros(3, np.int64)
+    sums, worst, reached = np.zeros(P * P + 2 * P + 3), np.zeros(1), np.zeros(1)
+    state = answer, reached, asked, numbers, at, sums, worst
+    for what in _steps(N, L, c.sum(), 0.0, np.zeros(P), fitted, near, *state):
+        if at[SAVE]:
+            alpha[:], at[SAVE] = R[A], 0
+        sums[:] = 0.0
+        worst[0] = _pass(what, Zt, y, c, R, alpha, asked[: at[VECTORS]], at[ROW], numbers, sums)
+
+
+@entry
+def rows_gram(Zt, gram):
+    """gram (P, P) += sum z z'; only the block-lower triangle is filled."""
+    _add_gram(Zt, 0, Zt.shape[1], np.ones(Zt.shape[1]), np.empty(Zt.shape[1]), gram)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from ldsvm import LDSVMClassifier, RowBlocks, fit_path
-from ldsvm.blocks import BlockError, OnRay, Serial, Threads, preparation
+from ldsvm.blocks import BlockError, OnRay, Serial, Threads
 from ldsvm.blocks.executors import Local, WorkerLost
 from ldsvm.blocks.regressions import Fixed
 from ldsvm.blocks.shard import Shard
 from ldsvm.mac.scheme import Scheme
-from ldsvm.maps.rbf import Gaussians
+from ldsvm.maps import rbf
+from ldsvm.maps.rbf import Gaussians, thinned
 from ldsvm.solvers import block_svm
 from tests.blocks.conftest import cut, far, model
 
@@ -127,8 +128,11 @@ def test_centres_are_those_of_lloyds_steps(train: Data) -> None:
 def test_many_rows_for_a_centre_are_thinned_in_k_means_the_same_for_all_blocks(
     train: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "PER_CENTRE", 5)
+    monkeypatch.setattr(rbf, "PER_CENTRE", 5)
     one, other = (model().fit(rows, executor=Threads(2)) for rows in (cut(train, 450), cut(train, 1, 331, 650)))
+    np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
+    monkeypatch.setattr(rbf, "PER_CENTRE", 20)  # enough for no centre to be without rows
+    one, other = (model(n_basis=8).fit(*rows) for rows in ((cut(train, 450),), train))  # memory looks at the same ones
     np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
 
 
@@ -150,7 +154,7 @@ def test_rows_that_k_means_looks_at_are_read_once_where_there_is_memory(
         assert seen == ([0, 1] if reads else [])
         team.tell("draw", 0)
         assert team.shards[0].drawn is None
-    X = train[0][::7]
+    X = train[0][thinned(0, len(train[0]), 7)]
     nearer = ((X[:, None] - train[0][:2]) ** 2).sum(axis=2).argmin(axis=1)
     assert counts.tolist() == np.bincount(nearer).tolist()
     np.testing.assert_allclose(sums, [X[nearer == m].sum(axis=0) for m in (0, 1)])

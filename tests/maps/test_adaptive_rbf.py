@@ -20,8 +20,9 @@ from ldsvm.mac.start import simplex_points
 from ldsvm.mac.state import Options, Start
 from ldsvm.mac.z_step import Following, z_step
 from ldsvm.maps import AdaptiveRBF
-from ldsvm.maps.adaptive_rbf import RANGE, AdaptiveRegression, Slopes
+from ldsvm.maps.adaptive_rbf import AdaptiveRegression, LoweringInMemory
 from ldsvm.maps.features import BasisMap
+from ldsvm.maps.lowering import RANGE, Slopes
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.adam import Adam
 from ldsvm.solvers.box_qp import solve
@@ -141,7 +142,7 @@ def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
 def test_centres_and_widths_of_a_planted_network_are_found() -> None:
     X, Z, centers = planted()
     problem = regression(X, steps=1500)
-    first = objective(problem._lower(problem.begin, Z, MU, 1).mapping, problem, Z)
+    first = objective(LoweringInMemory(problem, Z, MU, 1).lower(problem.begin).mapping, problem, Z)
     mapping = problem.fit(Z, MU)
     assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
     assert objective(mapping, problem, Z) < 0.05 * first
@@ -161,7 +162,7 @@ def test_no_step_raises_the_objective_and_its_value_is_right(weighted: bool) -> 
     for _ in range(6):  # as in MAC: other coordinates, the last map to begin from
         targets = targets + 0.2 * rng.normal(size=Z.shape)
         assert isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians)
-        kept = problem._solved(mapping.basis, targets, MU)
+        kept = LoweringInMemory(problem, targets, MU, 20).solve(mapping.basis)
         before = objective(kept.mapping, problem, targets, weight)
         assert kept.value == pytest.approx(before, rel=1e-6)
         mapping = problem.fit(targets, MU, mapping)
@@ -174,7 +175,7 @@ def test_a_weight_of_two_counts_as_two_rows() -> None:
     times = np.repeat(np.arange(60), weight)
     one, other = regression(X, weight=weight.astype(float)), regression(X[times])
     basis = Gaussians(X[:4], np.array([0.5, 1.0, 2.0, 3.0]))
-    first, second = one._solved(basis, Z, MU), other._solved(basis, Z[times], MU)
+    first, second = LoweringInMemory(one, Z, MU, 1).solve(basis), LoweringInMemory(other, Z[times], MU, 1).solve(basis)
     np.testing.assert_allclose(first.mapping.W, second.mapping.W, rtol=1e-8)
     assert first.value == pytest.approx(second.value, rel=1e-9)
 
@@ -182,8 +183,8 @@ def test_a_weight_of_two_counts_as_two_rows() -> None:
 def test_what_diverges_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Z, _ = planted(100)
     problem = regression(X)
-    lost = Gaussians(np.full_like(problem.begin.centers, np.nan), 1.0)
-    monkeypatch.setattr(problem, "_descend", lambda *_: (lost, np.ones((problem.begin.size, 3))))
+    lost = BasisMap(Gaussians(np.full_like(problem.begin.centers, np.nan), 1.0), np.ones((problem.begin.size, 3)))
+    monkeypatch.setattr(LoweringInMemory, "descend", lambda *_: lost)
     mapping = problem.fit(Z, MU)
     assert isinstance(mapping, BasisMap) and mapping.basis is problem.begin
     assert np.isfinite(mapping.W).all()
@@ -193,13 +194,14 @@ def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
     X, Z, _ = planted(200)
     problem = regression(X)
     centers = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
-    old = problem._solved(Gaussians(centers, 1.0), Z, MU)
+    step = LoweringInMemory(problem, Z, MU, 1)
+    old = step.solve(Gaussians(centers, 1.0))
     worst = np.argsort(-np.square(problem.values(old.mapping) - Z).sum(axis=1))[:2]
-    revived = problem._revived(old)
+    revived = step.revive(old)
     np.testing.assert_array_equal(revived.centers[[0, 3]], centers[[0, 3]])
     np.testing.assert_array_equal(np.sort(revived.centers[[1, 2]], axis=0), np.sort(X[worst], axis=0))
-    useful = problem._solved(Gaussians(X[:4], 1.0), Z, MU)
-    assert problem._revived(useful) is useful.mapping.basis
+    useful = step.solve(Gaussians(X[:4], 1.0))
+    assert step.revive(useful) is useful.mapping.basis
 
 
 def test_an_offset_of_the_inputs_changes_nothing() -> None:
