@@ -113,12 +113,30 @@ FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models 
         raise UntrustedModel(
             f"The model cannot be read ({error!s:.100}); allowed: models in skops's format."
         ) from error
-    for reader, name in _objects(tree):
+    for node in _objects(tree):
+        reader, name = str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
         if (reader, name) not in ALLOWED:
             raise UntrustedModel(
                 f"The model holds {name:.100} ({reader:.30}), which no model of ours needs; "
                 "allowed: models that ldsvm has written."
             )
+    _check_repeats(tree)
+
+
+def _check_repeats(tree: Any) -> None:
+    """Raise UntrustedModel unless every number means one object, and every file one array.
+
+    skops makes an object once for each number. So a small file could name its array a thousand times, or nest lists
+    that each repeat another, and fill the memory.
+    """
+    objects: dict[int, Any] = {}
+    arrays: dict[str, int] = {}
+    for node in _objects(tree):
+        number, file = node.get("__id__"), str(node.get("file"))
+        if type(number) is not int or objects.setdefault(number, node) != node:
+            raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models as we write them.")
+        if "file" in node and arrays.setdefault(file, number) != number:
+            raise UntrustedModel(f"The model's {file!r:.60} is read twice; allowed: models as we write them.")
 
 
 def _with_names_of_today(data: bytes) -> bytes:
@@ -136,14 +154,14 @@ def _with_names_of_today(data: bytes) -> bytes:
     return target.getvalue()
 
 
-def _objects(tree: Any) -> Iterator[tuple[str, str]]:
-    """Yield reader and name of each object in skops's tree, at whatever place it stands."""
+def _objects(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield each object in skops's tree, at whatever place it stands."""
     left = [tree]
     while left:
         node = left.pop()
         if isinstance(node, dict):
             if {"__loader__", "__class__", "__module__"} & node.keys():
-                yield str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
+                yield node
             left.extend(node.values())
         elif isinstance(node, list):
             left.extend(node)

@@ -114,6 +114,26 @@ def test_a_compressed_file_is_refused(fitted: Any) -> None:
         loads(rewritten(dumps(fitted), lambda _: None, packed=True))
 
 
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(lambda count: count, r"The model's '\d+\.npy' is read twice"), (lambda _: 1, "object 1 is not unique")],
+    ids=["many arrays of one file", "one number of many objects"],
+)
+def test_what_would_grow_in_memory_is_refused(fitted: Any, number: Callable[[int], int], said: str) -> None:
+    # skops reads a file anew for each number, and repeats what has the same one: 8 MiB became 5 GB
+    files: list[str] = []
+
+    def change(node: dict[str, Any]) -> None:
+        if node["__loader__"] == "NdArrayNode" and "file" in node:
+            files.append(node["file"])
+            node |= {"file": files[0], "__id__": number(len(files))}
+        elif node["__loader__"] == "ListNode":
+            node["__id__"] = number(10**6)
+
+    with pytest.raises(UntrustedModel, match=said):
+        loads(rewritten(dumps(fitted), change))
+
+
 @pytest.mark.parametrize("data", [b"", b"PK", b"\x80\x04K\x01."], ids=["empty", "cut", "pickle"])
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(UntrustedModel, match="allowed: models in skops's format"):
