@@ -13,7 +13,8 @@ from ldsvm.datasets.dataset import DataError
 
 # The step from one float32 to the next, as a part of the column's range: from here on it is refused, or told.
 COARSE, FINE = 2.0**-10, 2.0**-16
-SAME = 1e-12  # a range that is smaller, beside the values, is float64's own rounding
+SAME = 1e-12  # a range that is smaller, beside the values, is float64's own rounding, unless these are whole numbers
+WHOLE = 2.0**53  # up to here float64 holds whole numbers without rounding
 
 
 def check(X: NDArray[np.float32], exact: Callable[[int], NDArray[Any]], named: Callable[[int], str]) -> None:
@@ -39,7 +40,9 @@ goes in steps of 128 there; subtract its smallest value from all, or leave the c
         values = np.asarray(exact(int(column)), np.float64)
         spread = np.fmax.reduce(values) - np.fmin.reduce(values)
         there = ~np.isnan(values)
-        if spread <= SAME * abs(values[there]).max() or (values == X[:, column])[there].all():
+        largest = abs(values[there]).max(initial=0)
+        whole = largest <= WHOLE and (values == np.rint(values))[there].all()
+        if spread <= (0 if whole else SAME * largest) or (values == X[:, column])[there].all():
             continue
         step = steps[column]
         start, rule = f"{named(int(column))} has values that", "subtract its smallest value from all"

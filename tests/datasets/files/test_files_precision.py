@@ -19,6 +19,7 @@ DRAWN = np.random.default_rng(0).integers(0, 1000, 600)
 LOST = {  # near 1e8 float32 goes in steps of 8, near 1.7e9 of 128
     "counter": 100_000_000 + DRAWN % 12,
     "seconds": 1_700_000_000 + 86 * DRAWN,
+    "numbers of accounts": 4_000_000_000_000_000 + DRAWN % 300,
     "one value": 1_700_000_000.0 + DRAWN % 60,
     "with gaps": np.where(DRAWN % 5, 1e8 + DRAWN % 12, np.nan),
 }
@@ -29,6 +30,7 @@ KEPT = {
     "kelvin": 300 + DRAWN / 300,
     "large": 1_000_000_007 * DRAWN,
     "constant": np.full(600, 0.1),
+    "one whole number": np.full(600, 4_000_000_000_000_001),
     "rounding of float64": np.where(LABELS, 0.1 + 0.2, 0.3),
     "gaps alone": np.full(600, np.nan),
 }
