@@ -31,8 +31,8 @@ size; if it is right, store it uncompressed.
         )
 
 
-def check_room(path: Path, rows: int, columns: int) -> None:
-    """Raise `DataError` where a table, as its header gives it, has no room in memory, at 4 bytes a cell.
+def check_room(path: Path, rows: int, columns: int, stored: int = 0) -> None:
+    """Raise `DataError` where a table has no room in memory: at 4 bytes a cell, or `stored` bytes if that is more.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def check_room(path: Path, rows: int, columns: int) -> None:
     ldsvm.datasets.dataset.DataError: a.parquet: its 1,000,000,000,000,000 rows of 10 columns need 37,252,903 GiB; \
 free are ...
     """
-    needed, free = 4 * rows * columns, available()
+    needed, free = max(stored, 4 * rows * columns), available()
     if free is not None and needed > free:
         raise DataError(
             f"{path}: its {rows:,} rows of {columns:,} columns need {needed / GIB:,.0f} GiB; free are "

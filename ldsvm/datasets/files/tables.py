@@ -112,11 +112,18 @@ def _parquet(path: Path, _spec: FileSpec) -> Opened:
     schema = file.schema_arrow
 
     def load(names: list[str]) -> Any:
-        expansion.check_room(path, file.metadata.num_rows, len(names))
+        expansion.check_room(path, file.metadata.num_rows, len(names), _stored(file.metadata, set(names)))
         # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
         return file.read(columns=names).select(names)
 
     return Opened(schema.names, load, _index(schema))
+
+
+def _stored(facts: Any, names: set[str]) -> int:
+    """Return the bytes of these columns of a Parquet file once they are not compressed, by its metadata."""
+    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+    columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return sum(one.total_uncompressed_size for one in columns if one.path_in_schema.partition(".")[0] in names)
 
 
 def _arrow(path: Path, _spec: FileSpec) -> Opened:
