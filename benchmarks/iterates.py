@@ -11,6 +11,7 @@ from ldsvm.mac.loop import run
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.state import Info, Options, Start
 from ldsvm.mac.z_step import penalties, z_step
+from ldsvm.training import options_of, prepare
 from ldsvm.typing import Array
 
 
@@ -51,9 +52,9 @@ def collect(X: Any, y: Any, *, L: int, C: float, iterations: int, n_basis: int =
     model = LDSVMClassifier(
         L, n_basis=n_basis, gamma=1 / 32, C=C, max_iter=iterations, tol=0.0, mu_max=3.0, random_state=0
     )
-    prepared = model._prepare(X, y, None, None)
+    prepared = prepare(model, X, y, None, None)
     problem = replace(prepared.problem, C=C * prepared.problem.C)
-    steps = Watched(problem, prepared.start, model._options())
+    steps = Watched(problem, prepared.start, options_of(model))
     with threads.alone():
         run(steps, steps.options)
     return steps.caught

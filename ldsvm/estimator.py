@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import threads
 from ldsvm.blocks.row_blocks import RowBlocks
-from ldsvm.checks import check_class_weight, check_X, label_array
+from ldsvm.checks import check_X, label_array
 from ldsvm.mac.g_step import SOLVERS
-from ldsvm.mac.loop import Callback, solve
-from ldsvm.mac.problem import Problem, Validation
+from ldsvm.mac.loop import Callback
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import STARTS, dimensions, starting_coordinates
-from ldsvm.mac.state import Info, Model, Options, Solution, Start
+from ldsvm.mac.start import STARTS
+from ldsvm.mac.state import Solution
 from ldsvm.mac.stopping import unfinished
 from ldsvm.mac.z_step import solver_by_name
-from ldsvm.maps import RBF, AdaptiveRBF, Family, Linear, Regressor
+from ldsvm.maps.families import DEFAULT_BASIS, family_of
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
-from ldsvm.training_set import training_set
+from ldsvm.training import options_of, prepare, reported, shape_choices, train, unchanged_by_failure
 from ldsvm.typing import Array
-
-DEFAULT_BASIS = 300
 
 
 class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -297,7 +290,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         -------
         self
         """
-        options = self._options()  # time_limit counts from here
+        options = options_of(self)  # time_limit counts from here
         self._validate_params()
         by_blocks = isinstance(X, RowBlocks) or executor is not None or checkpoint is not None
         if self.n_basis == "auto" and not by_blocks:
@@ -306,18 +299,16 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             chosen = automatic(self, X, y, sample_weight, eval_set=eval_set, callback=callback)
             self.__dict__ = {**vars(chosen), **self.get_params(deep=False)}
             return self
-        learned = ("n_features_in_", "feature_names_in_")
-        seen: dict[str, Any] = {name: self.__dict__[name] for name in learned if name in self.__dict__}
-        try:
+        report = reported(self.verbose, callback)
+        with unchanged_by_failure(self):
             if by_blocks:
-                return self._fit_blocks(X, y, sample_weight, eval_set, callback, executor, checkpoint, options)
+                from ldsvm.blocks import fitting
+
+                return self._keep(
+                    *fitting.fit(self, X, y, sample_weight, options, eval_set, report, executor, checkpoint)
+                )
             with threads.limit(self.n_jobs):
-                return self._solve(self._prepare(X, y, sample_weight, eval_set), callback, options)
-        except BaseException:  # also an interrupt: the estimator stays as the last complete fit left it
-            for name in learned:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(seen)
-            raise
+                return self._keep(*train(self, prepare(self, X, y, sample_weight, eval_set), report, options))
 
     def decision_function(self, X: Any) -> Array:
         """Scores, largest wins: (N, K), or (N,) for two classes with positive meaning ``classes_[1]``.
@@ -396,7 +387,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._family().sparse
+        tags.input_tags.sparse = family_of(self).sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -410,86 +401,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             raise ValueError(f"mu={self.mu} is above mu_max={self.mu_max}; it must be at most mu_max.")
         solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
 
-    def _family(self) -> Family:
-        if not isinstance(self.map, str):
-            return Regressor(self.map)
-        if self.map == "linear":
-            return Linear(self.alpha)
-        size = None if isinstance(self.n_basis, str) else self.n_basis  # "auto" is no number before the fit has chosen
-        basis = size, self.centers, self.gamma, self.alpha
-        asked = self.n_basis != DEFAULT_BASIS
-        if self.map == "adaptive_rbf":
-            return AdaptiveRBF(*basis, self.center_steps, self.z_follows, asked)
-        return RBF(*basis, asked)
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> _Prepared:
-        """Check everything, split off validation rows, and compute what does not depend on C."""
-        family = self._family()
-        data = training_set(self, X, y, sample_weight, eval_set, family)
-        X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
-        random_state = check_random_state(self.random_state)
-        size = min(self.n_basis, len(index)) if isinstance(self.n_basis, Integral) else len(index)
-        cores = threads.n_threads(threads.worth(self.n_jobs, len(index) * size * (size + X.shape[1])))
-        near = self._earlier(classes)
-        regression = family.prepare(X, weight, random_state, cores, near)
-        L = dimensions(self.n_components, len(classes))
-        if near is not None:
-            start = Start(regression.values(near), Model(near, self.latent_coef_, self.intercept_))
-        else:
-            name = self.init if data.init is None else data.init
-            start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
-        validation = None if held is None else Validation(regression.elsewhere(held[0]), held[1], held[2])
-        scheme = Scheme(len(classes), self.multi_class)
-        Y, part = scheme.signs(index)
-        weight = np.ones(len(index)) if weight is None else weight
-        balance = check_class_weight(self.class_weight, classes, classes[index], weight)
-        problem = Problem(
-            regression,
-            index,
-            scheme,
-            Y,
-            part * (balance[index] * weight)[:, None],
-            weight,
-            self.alpha,
-            cores,
-            validation,
-        )
-        return _Prepared(problem, start, classes)
-
-    def _options(self) -> Options:
-        return Options(
-            self.mu, self.mu_factor, self.mu_max, self.max_iter, self.tol, self.n_iter_no_change, self.time_limit,
-            self.z_solver, self.g_solver,
-        )  # fmt: skip
-
-    def _fit_blocks(
-        self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callback: Callback | None, executor: Any,
-        checkpoint: str | os.PathLike[str] | None, options: Options,
-    ) -> LDSVMClassifier:  # fmt: skip
-        from ldsvm.blocks import fitting
-
-        if sample_weight is not None:
-            raise ValueError("sample_weight cannot be used with blocks of rows; repeat rows instead.")
-        if isinstance(X, RowBlocks) and y is not None:
-            raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
-        rows = X if isinstance(X, RowBlocks) else fitting.blocks((X, y), "X and y")
-        report = _chain(_printer if self.verbose else None, callback)
-        found = fitting.fit(self, rows, options, eval_set, report, executor, checkpoint)
-        return self._keep(*found)
-
-    def _solve(self, prepared: _Prepared, callback: Callback | None, options: Options) -> LDSVMClassifier:
-        # The prepared penalties are relative; C scales them, so that a path over C shares all the rest.
-        problem = replace(prepared.problem, C=self.C * prepared.problem.C)
-        report = _chain(_printer if self.verbose else None, callback)
-        return self._keep(solve(problem, prepared.start, options, report), prepared.classes, problem.scheme)
-
     def _keep(self, solution: Solution, classes: Any, scheme: Scheme) -> LDSVMClassifier:
-        if (remark := unfinished(solution, self._options())) is not None:
-            warnings.warn(remark, ConvergenceWarning, stacklevel=4)
+        if (remark := unfinished(solution, options_of(self))) is not None:
+            warnings.warn(remark, ConvergenceWarning, stacklevel=3)
         self.classes_ = classes
         # As they were when fitted: a later set_params must not change what the machines mean.
-        self._scheme, self._sparse = scheme, self._family().sparse
-        self._shape_fitted = self._shape_choices()
+        self._scheme, self._sparse = scheme, family_of(self).sparse
+        self._shape_fitted = shape_choices(self)
         self.map_, self.latent_coef_, self.intercept_ = solution.mapping, solution.V, solution.b
         self.n_components_ = solution.V.shape[1]
         self.n_basis_ = solution.mapping.n_basis
@@ -500,39 +418,3 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if isinstance(self.map_, BasisMap) and isinstance(self.map_.basis, Gaussians):
             self.centers_, self.gamma_ = self.map_.basis.centers, self.map_.basis.gamma
         return self
-
-    def _earlier(self, classes: Any) -> Any:
-        """The previous fit's map where warm_start can use it, else None."""
-        if not (self.warm_start and hasattr(self, "map_")):
-            return None
-        L = dimensions(self.n_components, len(classes))
-        same = np.array_equal(classes, self.classes_) and self.n_components_ == L
-        return self.map_ if same and self._shape_fitted == self._shape_choices() else None
-
-    def _shape_choices(self) -> list[Any]:
-        """What decides which basis and which machines there are: a warm start needs the same."""
-        return [self.n_features_in_, self.map, self.n_basis, self.centers, self.gamma, self.multi_class]
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """A problem with relative penalties (C = 1), its start and its labels."""
-
-    problem: Problem
-    start: Start
-    classes: Any
-
-
-def _chain(*callbacks: Callback | None) -> Callback | None:
-    given = [c for c in callbacks if c is not None]
-    return (lambda info: max([bool(c(info)) for c in given])) if given else None
-
-
-def _printer(info: Info) -> None:
-    valid = "" if info["valid_error"] is None else f"  validation {100 * info['valid_error']:.2f} %"
-    print(
-        f"MAC {info['iteration']:3d}  mu {info['mu']:<8.3g} penalised {info['penalised']:<11.5g} "
-        f"nested {info['nested']:<11.5g} |Z-F| {info['distance']:<9.3g} train {100 * info['train_error']:.2f} %{valid}",
-        file=sys.stderr,
-        flush=True,
-    )

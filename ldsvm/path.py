@@ -12,6 +12,7 @@ from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.loop import Callback
 from ldsvm.mac.state import Info
+from ldsvm.training import options_of, prepare, reported, train
 
 
 def fit_path(
@@ -57,13 +58,13 @@ def fit_path(
         model._validate_params()
     with threads.limit(estimator.n_jobs):
         first = clone(estimator)
-        prepared = first._prepare(X, y, sample_weight, eval_set)
+        prepared = prepare(first, X, y, sample_weight, eval_set)
         for model in models:
             model.n_features_in_ = first.n_features_in_
             if hasattr(first, "feature_names_in_"):
                 model.feature_names_in_ = first.feature_names_in_
-            report = None if callback is None else _with_C(callback, model.C)
-            model._solve(prepared, report, model._options())
+            report = reported(model.verbose, None if callback is None else _with_C(callback, model.C))
+            model._keep(*train(model, prepared, report, options_of(model)))
     return models
 
 

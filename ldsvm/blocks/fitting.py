@@ -22,6 +22,7 @@ from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
+from ldsvm.maps.families import family_of
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.lowering import steps_for
 
@@ -30,10 +31,18 @@ UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to
 
 
 def fit(
-    model: Any, rows: RowBlocks, options: Options, eval_set: Any, callback: Callback | None, executor: Any,
-    checkpoint: str | os.PathLike[str] | None,
+    model: Any, X: Any, y: Any, sample_weight: Any, options: Options, eval_set: Any, callback: Callback | None,
+    executor: Any, checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[Solution, Any, Scheme]:  # fmt: skip
-    """Train on blocks; return the solution, the classes and the scheme. Raises ValueError for what needs all rows."""
+    """Train on blocks X, or on arrays X and y as one block; return the solution, the classes and the scheme.
+
+    Raises ValueError for what needs all rows in one place.
+    """
+    if sample_weight is not None:
+        raise ValueError("sample_weight cannot be used with blocks of rows; repeat rows instead.")
+    if isinstance(X, RowBlocks) and y is not None:
+        raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
+    rows = X if isinstance(X, RowBlocks) else blocks((X, y), "X and y")
     family, executor = check(model), chosen(executor)
     valid = None if eval_set is None else blocks(eval_set, "eval_set")
     if valid is not None:
@@ -94,7 +103,7 @@ def blocks(data: Any, name: str) -> RowBlocks:
 
 def check(model: Any) -> RBF | AdaptiveRBF | Linear:
     """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
-    family = model._family()
+    family = family_of(model)
     if not isinstance(family, RBF | AdaptiveRBF | Linear):
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
     if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):

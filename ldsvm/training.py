@@ -1,0 +1,125 @@
+"""How an estimator trains on one array of rows: its parameters and data become a problem, which MAC solves.
+
+What depends on C comes last, so that a path over C (`ldsvm.fit_path`) prepares once. Blocks of rows have
+`ldsvm.blocks.fitting` instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ldsvm import threads
+from ldsvm.checks import check_class_weight
+from ldsvm.mac.loop import Callback, solve
+from ldsvm.mac.problem import Problem, Validation
+from ldsvm.mac.scheme import Scheme
+from ldsvm.mac.start import dimensions, starting_coordinates
+from ldsvm.mac.state import Info, Model, Options, Solution, Start
+from ldsvm.maps.base import Map
+from ldsvm.maps.families import family_of
+from ldsvm.training_set import training_set
+
+LEARNED = ("n_features_in_", "feature_names_in_")  # what checking X writes onto an estimator
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem with relative penalties (C = 1), its start, and the classes (K,)."""
+
+    problem: Problem
+    start: Start
+    classes: Any
+
+
+def options_of(model: Any) -> Options:
+    """Return what the loop is to know of an estimator's parameters; the time limit counts from here."""
+    return Options(
+        model.mu, model.mu_factor, model.mu_max, model.max_iter, model.tol, model.n_iter_no_change, model.time_limit,
+        model.z_solver, model.g_solver,
+    )  # fmt: skip
+
+
+def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Prepared:
+    """Check everything, split off validation rows, and compute what does not depend on C."""
+    family = family_of(model)
+    data = training_set(model, X, y, sample_weight, eval_set, family)
+    X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
+    random_state = check_random_state(model.random_state)
+    size = min(model.n_basis, len(index)) if isinstance(model.n_basis, Integral) else len(index)
+    cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * size * (size + X.shape[1])))
+    near = earlier_map(model, classes)
+    regression = family.prepare(X, weight, random_state, cores, near)
+    L = dimensions(model.n_components, len(classes))
+    if near is not None:
+        start = Start(regression.values(near), Model(near, model.latent_coef_, model.intercept_))
+    else:
+        name = model.init if data.init is None else data.init
+        start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
+    validation = None if held is None else Validation(regression.elsewhere(held[0]), held[1], held[2])
+    scheme = Scheme(len(classes), model.multi_class)
+    Y, part = scheme.signs(index)
+    weight = np.ones(len(index)) if weight is None else weight
+    balance = check_class_weight(model.class_weight, classes, classes[index], weight)
+    C = part * (balance[index] * weight)[:, None]
+    return Prepared(Problem(regression, index, scheme, Y, C, weight, model.alpha, cores, validation), start, classes)
+
+
+def train(
+    model: Any, prepared: Prepared, callback: Callback | None, options: Options
+) -> tuple[Solution, Any, Scheme]:  # fmt: skip
+    """Run MAC with the estimator's C; return the solution, the classes and the scheme."""
+    problem = replace(prepared.problem, C=model.C * prepared.problem.C)
+    return solve(problem, prepared.start, options, callback), prepared.classes, problem.scheme
+
+
+def earlier_map(model: Any, classes: Any) -> Map | None:
+    """Return the map of an estimator's last fit where warm_start can use it, else None."""
+    if not (model.warm_start and hasattr(model, "map_")):
+        return None
+    L = dimensions(model.n_components, len(classes))
+    same = np.array_equal(classes, model.classes_) and model.n_components_ == L
+    found: Map = model.map_
+    return found if same and model._shape_fitted == shape_choices(model) else None
+
+
+def shape_choices(model: Any) -> list[Any]:
+    """Return what decides which basis and which SVMs there are: a warm start needs the same."""
+    return [model.n_features_in_, model.map, model.n_basis, model.centers, model.gamma, model.multi_class]
+
+
+@contextmanager
+def unchanged_by_failure(model: Any) -> Iterator[None]:
+    """Leave an estimator as its last complete fit left it, where a fit fails or is interrupted."""
+    seen = {name: model.__dict__[name] for name in LEARNED if name in model.__dict__}
+    try:
+        yield
+    except BaseException:
+        for name in LEARNED:
+            model.__dict__.pop(name, None)
+        model.__dict__.update(seen)
+        raise
+
+
+def reported(verbose: Any, callback: Callback | None) -> Callback | None:
+    """Return a callback that prints each iteration where ``verbose`` is true, and calls the given one."""
+    given = [one for one in (print_iteration if verbose else None, callback) if one is not None]
+    return (lambda info: max([bool(one(info)) for one in given])) if given else None
+
+
+def print_iteration(info: Info) -> None:
+    """Print one line about an iteration to standard error."""
+    valid = "" if info["valid_error"] is None else f"  validation {100 * info['valid_error']:.2f} %"
+    print(
+        f"MAC {info['iteration']:3d}  mu {info['mu']:<8.3g} penalised {info['penalised']:<11.5g} "
+        f"nested {info['nested']:<11.5g} |Z-F| {info['distance']:<9.3g} train {100 * info['train_error']:.2f} %{valid}",
+        file=sys.stderr,
+        flush=True,
+    )
