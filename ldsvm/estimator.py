@@ -304,9 +304,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             if by_blocks:
                 from ldsvm.blocks import fitting
 
-                return self._keep(
-                    *fitting.fit(self, X, y, sample_weight, options, eval_set, report, executor, checkpoint)
-                )
+                rows = X, y, sample_weight, eval_set
+                return self._keep(*fitting.fit(self, *rows, options, report, executor, checkpoint))
             with threads.limit(self.n_jobs):
                 return self._keep(*train(self, prepare(self, X, y, sample_weight, eval_set), report, options))
 

@@ -53,7 +53,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
     data = training_set(model, X, y, sample_weight, eval_set, family)
     X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
     random_state = check_random_state(model.random_state)
-    size = min(model.n_basis, len(index)) if isinstance(model.n_basis, Integral) else len(index)
+    size = min(int(model.n_basis), len(index)) if isinstance(model.n_basis, Integral) else len(index)
     cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * size * (size + X.shape[1])))
     near = earlier_map(model, classes)
     regression = family.prepare(X, weight, random_state, cores, near)

@@ -15,7 +15,8 @@ HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers",
 # earlier, and never the other way round; how a package orders its own modules is its own affair, without circles.
 ORDER = (
     "typing", "threads", "memory", "atomic", "checks", "speed",
-    "solvers", "maps", "archive", "training_set", "mac", "blocks", "training", "auto_size", "estimator", "path", "saving", "export",
+    "solvers", "maps", "archive", "training_set", "mac", "blocks", "training", "auto_size", "estimator", "path",
+    "saving", "export",
     "datasets", "methods", "sizes", "",
     "experiment.storing", "experiment.config", "experiment.prepared", "experiment.sources", "experiment.search",
     "experiment.compare", "tracking", "production", "report.plotting", "report", "report.studies", "flows",

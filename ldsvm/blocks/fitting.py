@@ -31,7 +31,7 @@ UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to
 
 
 def fit(
-    model: Any, X: Any, y: Any, sample_weight: Any, options: Options, eval_set: Any, callback: Callback | None,
+    model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, options: Options, callback: Callback | None,
     executor: Any, checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[Solution, Any, Scheme]:  # fmt: skip
     """Train on blocks X, or on arrays X and y as one block; return the solution, the classes and the scheme.
