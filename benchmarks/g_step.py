@@ -3,7 +3,7 @@
 N = 5,000, L = 10. Early: Z is the PCA start, classes 0 and 8 against the rest, one problem at a time. Late: Z after
 five MAC iterations at the same C, every class against the rest, then all ten problems in one call of ours (on one
 thread, and on all cores) beside the sum of ten calls of the rivals. Ours starts cold; in MAC it starts from the last
-machines and is faster. LIBSVM may take LIMIT iterations per problem; where
+SVMs and is faster. LIBSVM may take LIMIT iterations per problem; where
 it stops there, its time counts as it is, which favours LIBSVM.
 """
 
@@ -74,16 +74,16 @@ def _rivals(C: float) -> dict[str, Any]:
     return {"LIBSVM": libsvm(1e-3), "LIBSVM 1e-6": libsvm(1e-6), "LIBLINEAR": liblinear}
 
 
-def _timed(machine: Any, Z: Array, y: Array) -> tuple[float, Array, Array]:
+def _timed(svm: Any, Z: Array, y: Array) -> tuple[float, Array, Array]:
     """Median of three runs, or the first alone when it takes longer than half a second."""
     seconds: list[float] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a rival that stops at its limit shows in its objective
         while len(seconds) < 3 and (not seconds or seconds[0] < 0.5):
             begun = time.perf_counter()
-            machine.fit(Z, y)
+            svm.fit(Z, y)
             seconds.append(time.perf_counter() - begun)
-    return median(seconds), machine.coef_, machine.intercept_
+    return median(seconds), svm.coef_, svm.intercept_
 
 
 def _together(Z: Array, signs: Array, C: float, single: list[dict[str, Any]], n_threads: int) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
 
 
 def check_numbers(arrays: dict[str, Array]) -> None:
-    """Raise ValueError for weights, machines, centres or widths that are not finite, or so large that no decision is.
+    """Raise ValueError for weights, SVMs, centres or widths that are not finite, or so large that no decision is.
 
     With basis functions at most 1, a decision is at most sum_ml |V_kl| |W_ml| + |b_k|.
     """
@@ -61,7 +61,7 @@ def check_numbers(arrays: dict[str, Array]) -> None:
     W, V, b = (np.abs(arrays[name], dtype=np.float64) for name in ("map.W", "coef_", "intercept_"))
     with np.errstate(over="ignore", invalid="ignore"):
         reach = V @ W.sum(axis=0) + b
-    expect(bool((reach <= largest).all()), f"weights and machines give decisions beyond {largest:g}")
+    expect(bool((reach <= largest).all()), f"weights and SVMs give decisions beyond {largest:g}")
 
 
 def expect(holds: bool, otherwise: str) -> None:

@@ -45,7 +45,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     n_components : int or "auto", default="auto"
         L, the latent dimensions. "auto" is K - 1 for K classes, where the classes can sit on a regular simplex and
         more dimensions no longer widen the margin (section "The role of dimension reduction"): they stay empty, as
-        the second one of two classes does. It is 50 at most: the machines cost K N L^2, with K - 1 and rows in
+        the second one of two classes does. It is 50 at most: the SVMs cost K N L^2, with K - 1 and rows in
         proportion to K that is K^4, while many classes sit nearly as far apart in 50 (300 of them at 0.9 of the
         simplex's distance). Fewer trade accuracy for a picture: for many classes in two dimensions take
         ``multi_class="ovo"`` and stop early.
@@ -75,7 +75,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         rows abound, so that the map cannot fit them all, as with distorted copies of images; with few it fits them too
         hard.
     C : float, default=0.1
-        Penalty of the hinge, common to all machines. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
+        Penalty of the hinge, common to all SVMs. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
     alpha : float, default=1e-3
         Ridge of the map (the paper's lambda). A wide range works with fixed centres; learned ones fit harder: search
@@ -105,7 +105,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         Iterations without a lower validation error after which training stops.
     time_limit : float or None, default=None
         Seconds from the call of `fit` after which no further iteration begins; one that has begun is finished. So is
-        the start (centres, features, the first map and machines), with a ConvergenceWarning where it takes longer: the
+        the start (centres, features, the first map and SVMs), with a ConvergenceWarning where it takes longer: the
         model is then that of the start. `fit_path` counts for each C what comes after the shared preparation;
         ``n_basis="auto"`` counts each size by itself.
     z_solver : str, default="batched"
@@ -114,8 +114,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     g_solver : {"ipm", "libsvm", "liblinear"}, default="ipm"
         "ipm" is our exact interior-point method; the others are scikit-learn's, as references.
     warm_start : bool, default=False
-        Continue from the previous fit's basis, weights and machines when features, classes and the parameters that
-        choose basis and machines are the same.
+        Continue from the previous fit's basis, weights and SVMs when features, classes and the parameters that
+        choose basis and SVMs are the same.
     n_jobs : int or None, default=None
         Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
         forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
@@ -127,8 +127,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     Attributes
     ----------
     classes_ : (K,) labels.
-    latent_coef_, intercept_ : (n_machines, L) and (n_machines,) linear machines V and b on the latent space.
-    coef_ : (n_machines, D) weights of the inputs; only with ``map="linear"``. Other maps have no weight for each input:
+    latent_coef_, intercept_ : (n_svms, L) and (n_svms,) linear SVMs V and b on the latent space.
+    coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``. Other maps have no weight for each input:
         take sklearn.inspection.permutation_importance, also to select features.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
@@ -361,7 +361,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     @property
     def coef_(self) -> Array:
-        """Weights of the inputs (n_machines, D), as scikit-learn's selectors read them; no attribute of other maps."""
+        """Weights of the inputs (n_svms, D), as scikit-learn's selectors read them; no attribute of other maps."""
         mapping = self.__dict__.get("map_")
         if isinstance(mapping, BasisMap) and isinstance(mapping.basis, Identity):
             weights: Array = self.latent_coef_ @ mapping.W.T
@@ -404,7 +404,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         if (remark := unfinished(solution, options_of(self))) is not None:
             warnings.warn(remark, ConvergenceWarning, stacklevel=3)
         self.classes_ = classes
-        # As they were when fitted: a later set_params must not change what the machines mean.
+        # As they were when fitted: a later set_params must not change what the SVMs mean.
         self._scheme, self._sparse = scheme, family_of(self).sparse
         self._shape_fitted = shape_choices(self)
         self.map_, self.latent_coef_, self.intercept_ = solution.mapping, solution.V, solution.b

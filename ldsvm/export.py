@@ -175,15 +175,15 @@ def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
     helper, info = graph.onnx.helper, graph.onnx.TensorProto
     W, V, b = classifier.map_.W, classifier.latent_coef_, classifier.intercept_
     graph.node("MatMul", [features, graph.constant("weights", W.astype(np.float32))], "latent")
-    machines = [graph.constant("machines", (W @ V.T).astype(np.float32)), graph.constant("bias", b.astype(np.float32))]
+    svms = [graph.constant("svms", (W @ V.T).astype(np.float32)), graph.constant("bias", b.astype(np.float32))]
     shape: list[Any] = ["N"]
     if len(classifier.classes_) == 2:
-        column = [graph.node("Gemm", [features, *machines], "column"), graph.constant("axis", np.array([1]))]
+        column = [graph.node("Gemm", [features, *svms], "column"), graph.constant("axis", np.array([1]))]
         graph.node("Squeeze", column, "decision")
         positive = graph.node("Greater", ["decision", graph.constant("nothing", np.zeros((), np.float32))], "positive")
         index = graph.node("Cast", [positive], "index", to=info.INT64)
     else:
-        graph.node("Gemm", [features, *machines], "decision")
+        graph.node("Gemm", [features, *svms], "decision")
         index = graph.node("ArgMax", ["decision"], "index", axis=1, keepdims=0)
         shape.append(len(classifier.classes_))
     labels, kind = _labels(classifier.classes_, info)

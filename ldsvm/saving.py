@@ -36,7 +36,7 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
 
     path: where, its folder is made when needed and its name taken as it is; an older file there is replaced. Steps
     before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
-    parameters, map, machines, labels and history, as arrays and JSON, and nothing that runs when it is read. Raises
+    parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that runs when it is read. Raises
     NotSaved for anything but an `LDSVMClassifier`, for a map that is somebody else's regressor and for labels or
     parameters that are neither numbers nor texts; for weights that no decision can be computed from; sklearn's
     NotFittedError for an unfitted model.
@@ -118,8 +118,8 @@ def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
     L, M, D = (facts[name] for name in SIZES)
     K, kind = facts["scheme"]
     expect(type(K) is int and K >= 2 and kind in ("ovr", "ovo"), f"scheme {K!r}, {kind!r}")
-    machines = Scheme(K, kind).n_machines
-    wanted = {"coef_": (machines, L), "intercept_": (machines,), "map.W": (M, L)}
+    svms = Scheme(K, kind).n_svms
+    wanted = {"coef_": (svms, L), "intercept_": (svms,), "map.W": (M, L)}
     if "map.centers" in headers:
         wanted["map.centers"] = (M, D)
         expect(headers["map.gamma"][0] in ((), (M,)), "widths do not belong to the centres")

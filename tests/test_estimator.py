@@ -46,7 +46,7 @@ def test_learns_held_out_digits(digits: Any) -> None:
     assert model.history_[-1]["train_error"] == pytest.approx(1 - model.score(X[:300], y[:300]), abs=1e-9)
 
 
-def test_prediction_is_the_machine_on_the_transform(digits: Any) -> None:
+def test_prediction_is_the_svm_on_the_transform(digits: Any) -> None:
     # decision = transform V' + b, and the largest wins; the fitted attributes are those of the formula
     X, y = digits
     model = small().fit(X, y)
@@ -121,7 +121,7 @@ def test_any_labels(digits: Any, labels: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["ovr", "ovo"])
 def test_boolean_labels_and_binary_scores(digits: Any, kind: str) -> None:
-    # two classes are one machine; a positive score means classes_[1]
+    # two classes are one SVM; a positive score means classes_[1]
     X, y = digits[0][:100], digits[1][:100] > 4
     model = small(tol=0.1, multi_class=kind).fit(X, y)
     assert model.predict(X).dtype == bool and model.latent_coef_.shape == (1, 1)
@@ -182,7 +182,7 @@ def test_fewer_distinct_rows_than_basis_functions(digits: Any) -> None:
 @pytest.mark.parametrize("C", [1e-8, 1e8])
 @pytest.mark.parametrize("kind", ["rbf", "linear"])
 def test_extreme_penalties_give_a_finite_model(digits: Any, kind: str, C: float) -> None:
-    # C -> 0 leaves the zero machine, C -> infinity the hard margin
+    # C -> 0 leaves the zero SVM, C -> infinity the hard margin
     X, y = digits[0][:100], digits[1][:100] % 3
     model = small(map=kind, C=C, max_iter=15)
     if C < 1:

@@ -201,7 +201,7 @@ def test_time_limit_counts_the_start_too(digits: Any, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])
 def test_many_classes_take_at_most_fifty_dimensions(executor: Any) -> None:
-    # K machines on rows in proportion to K cost K^2 L^2: with L = K - 1 that is K^4
+    # K SVMs on rows in proportion to K cost K^2 L^2: with L = K - 1 that is K^4
     X = np.random.default_rng(0).normal(size=(180, 5))
     model = small(n_basis=20).fit(X, np.arange(180) % 60, executor=executor, callback=lambda info: True)
     assert model.n_components_ == 50
@@ -261,8 +261,8 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was() -> None:
     [{"map": "linear"}, {"n_basis": 7}, {"centers": "random"}, {"gamma": 0.5}, {"multi_class": "ovo"}],
     ids=lambda change: next(iter(change)),
 )
-def test_a_warm_start_does_not_outlive_its_basis_or_machines(change: dict[str, Any]) -> None:
-    # other basis or machines: the same as a fit from nothing
+def test_a_warm_start_does_not_outlive_its_basis_or_svms(change: dict[str, Any]) -> None:
+    # other basis or SVMs: the same as a fit from nothing
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4)), np.arange(60) % 4
     model = LDSVMClassifier(n_basis=10, gamma=0.1, tol=0.1, warm_start=True, random_state=0).fit(X, y)

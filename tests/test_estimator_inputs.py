@@ -201,7 +201,7 @@ def test_the_column_of_a_bad_value_is_named(kind: str, value: float) -> None:
 
 
 def test_other_parameters_after_fit_do_not_change_the_fitted_model() -> None:
-    # with three classes both schemes have three machines, so a changed parameter must not reinterpret them
+    # with three classes both schemes have three SVMs, so a changed parameter must not reinterpret them
     model = small(C=0.05).fit(X, Y)
     before = model.predict(X)
     np.testing.assert_array_equal(model.set_params(multi_class="ovo").predict(X), before)

@@ -28,7 +28,7 @@ def labels(classes: int) -> Any:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("changes", [{}, {"map": "adaptive_rbf", "center_steps": 20}], ids=["rbf", "adaptive"])
 def test_selectors_refuse_a_nonlinear_map(changes: dict[str, Any], classes: int) -> None:
-    # machines weigh latent dimensions: read as weights of inputs they chose a wrong column without a word
+    # SVMs weigh latent dimensions: read as weights of inputs they chose a wrong column without a word
     model, y = small(**changes), labels(classes)
     for selector in (RFE(model, n_features_to_select=1), SelectFromModel(model)):
         with pytest.raises((ValueError, AttributeError), match="coef_"):
@@ -39,12 +39,12 @@ def test_selectors_refuse_a_nonlinear_map(changes: dict[str, Any], classes: int)
     assert np.argmax(found.importances_mean) == 3
 
 
-@pytest.mark.parametrize(("classes", "scheme", "machines"), [(2, "ovr", 1), (3, "ovr", 3), (3, "ovo", 3)])
-def test_weights_of_a_linear_map_are_those_of_the_inputs(classes: int, scheme: str, machines: int) -> None:
+@pytest.mark.parametrize(("classes", "scheme", "svms"), [(2, "ovr", 1), (3, "ovr", 3), (3, "ovo", 3)])
+def test_weights_of_a_linear_map_are_those_of_the_inputs(classes: int, scheme: str, svms: int) -> None:
     # g(F(x)) = V W' x + b is a linear classifier of the inputs
     model, y = small(map="linear", multi_class=scheme), labels(classes)
     model.fit(X, y).set_params(map="rbf")  # says nothing of the model that is there
-    assert model.coef_.shape == (machines, 5) and model.latent_coef_.shape == (machines, classes - 1)
+    assert model.coef_.shape == (svms, 5) and model.latent_coef_.shape == (svms, classes - 1)
     values = X @ model.coef_.T + model.intercept_
     np.testing.assert_allclose(values, model.transform(X) @ model.latent_coef_.T + model.intercept_, atol=1e-9)
     if scheme == "ovr":
@@ -60,7 +60,7 @@ def test_selectors_read_a_linear_map(classes: int) -> None:
 
 
 def test_models_of_earlier_versions_are_read() -> None:
-    # they kept the machines as coef_
+    # they kept the SVMs as coef_
     model = small().fit(X, labels(3))
     state = dict(model.__getstate__())
     state["coef_"] = state.pop("latent_coef_")

@@ -131,7 +131,7 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
         "text": b"hello",
         "other format": _changed(file, format="theirs"),
         "earlier": _changed(file, version=0),
-        "machines": _changed(file, coef_=np.ones((3, 7))),
+        "SVMs": _changed(file, coef_=np.ones((3, 7))),
         "texts for weights": _changed(file, map__W=np.full((10, 2), "x")),
         "nothing for weights": _changed(file, map__W=np.full((10, 2), np.nan)),
         "widths": _changed(file, map__gamma=np.ones(3)),
@@ -144,8 +144,8 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
         "history": _changed(file, history_=5),
         "names": _changed(file, names=["a"]),
         "unknown part": _changed(file, predict=np.ones(3)),
-        "infinite machines": _changed(file, coef_=np.full((3, 2), np.inf)),
-        "absurd machines": _changed(file, coef_=np.full((3, 2), 1e200)),
+        "infinite SVMs": _changed(file, coef_=np.full((3, 2), np.inf)),
+        "absurd SVMs": _changed(file, coef_=np.full((3, 2), 1e200)),
         "absurd weights": _changed(file, map__W=np.full((10, 2), 1e38)),
         "absurd centres": _changed(file, map__centers=np.full((10, 4), 1e30)),
         "no coordinates": _changed(file, n_components_=0, coef_=np.ones((3, 0)), map__W=np.ones((10, 0))),
@@ -224,9 +224,7 @@ def test_no_more_memory_is_taken_than_the_file_is_large(tmp_path: Path) -> None:
 def test_what_would_not_be_read_is_not_written(tmp_path: Path) -> None:
     model = fitted()
     model.latent_coef_ = model.latent_coef_ * 1e60
-    with pytest.raises(
-        NotSaved, match=r"the model cannot be saved \(weights and machines give decisions beyond 1e\+38"
-    ):
+    with pytest.raises(NotSaved, match=r"the model cannot be saved \(weights and SVMs give decisions beyond 1e\+38"):
         ldsvm.save(model, tmp_path / "m")
     wide = fitted()
     wide.classes_ = np.array(["a" * 6_000_000, "b", "c"])

@@ -59,7 +59,7 @@ def fit(
         L = dimensions(model.n_components, K)
         kept = None
         if checkpoint is not None:
-            sizes = scheme.n_machines, L, facts.D
+            sizes = scheme.n_svms, L, facts.D
             named = repaired(lambda: _named(model, team, facts))
             kept = Checkpoint(checkpoint, named, sizes, linear=isinstance(family, Linear))
         random_state = check_random_state(model.random_state)

@@ -26,7 +26,7 @@ class ShardRegression(ABC):
     def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
         """argmin_F lam R(F) + mu/2 sum_n |z_n - F(x_n)|^2, where F and Z move at once over Z too.
 
-        near: the map of the last F-step, None in the first. V (K, L), b (K,): the machines, for the best Z.
+        near: the map of the last F-step, None in the first. V (K, L), b (K,): the SVMs, for the best Z.
         """
 
     def go(self, mapping: BasisMap) -> None:
@@ -132,8 +132,8 @@ class LoweringOnShards(Lowering):
         rows = self.rows
         basis = revived(begin.mapping.basis, begin.ridge.gram, rows.begin, self._worst)
         sizes = shared(min(BATCH, sum(rows.sizes)), rows.sizes)
-        shift, machines = middle(basis), (*self.svms, self.mu) if self.follows else None
-        rows.team.each("descend", [(rows.seed + i, size, shift, machines) for i, size in enumerate(sizes)])
+        shift, svms = middle(basis), (*self.svms, self.mu) if self.follows else None
+        rows.team.each("descend", [(rows.seed + i, size, shift, svms) for i, size in enumerate(sizes)])
         M, D = basis.centers.shape
         ends = [M * D, M * D + M]
 

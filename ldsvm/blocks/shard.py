@@ -38,7 +38,7 @@ class Shard(Features):
         self.alpha = None
 
     def measure(self, V: Array, b: Array) -> Array:
-        """Sum of |z - F|^2 and of |F|^2, rows that g(F(x)) gets wrong, and the hinges at F and at Z of each machine."""
+        """Sum of |z - F|^2 and of |F|^2, rows that g(F(x)) gets wrong, and the hinges at F and at Z of each SVM."""
         K = len(b)
         out = np.zeros(3 + 2 * K)
         for rows in self._slices(K):
@@ -69,29 +69,29 @@ class Shard(Features):
             self.Z[rows], self.alpha[rows] = Z, alpha
         return worst
 
-    def svm_open(self, machines: list[int]) -> None:
-        """Set up these machines' problems on Z, and threads to work on them."""
-        self.crew = threads.Blocks(len(machines), self.n_threads, least=1)
+    def svm_open(self, svms: list[int]) -> None:
+        """Set up these SVMs' problems on Z, and threads to work on them."""
+        self.crew = threads.Blocks(len(svms), self.n_threads, least=1)
         whole, n = padded(self.Z), len(self)
-        Y, C = np.empty((len(machines), n)), np.empty((len(machines), n))
-        for rows in self._slices(self.scheme.n_machines):
-            Y[:, rows], C[:, rows] = (part[:, machines].T for part in self._signs(rows))
+        Y, C = np.empty((len(svms), n)), np.empty((len(svms), n))
+        for rows in self._slices(self.scheme.n_svms):
+            Y[:, rows], C[:, rows] = (part[:, svms].T for part in self._signs(rows))
         self.svm = {}
-        for k, y, c in zip(machines, Y, C, strict=True):
+        for k, y, c in zip(svms, Y, C, strict=True):
             part = c > 0
             one = (whole, y, c) if part.all() else (np.ascontiguousarray(whole[:, part]), y[part], c[part])
             self.svm[k] = Part(*one, self.offset)
 
-    def svm_near(self, machines: dict[int, Array]) -> dict[int, Array]:
-        """Count the rows near the margins of these machines, see `Part.near`."""
-        return self.crew.each(lambda k: self.svm[k].near(machines[k]), list(machines))
+    def svm_near(self, svms: dict[int, Array]) -> dict[int, Array]:
+        """Count the rows near the margins of these SVMs, see `Part.near`."""
+        return self.crew.each(lambda k: self.svm[k].near(svms[k]), list(svms))
 
     def svm_take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         """Choose the rows that each of these problems works on, see `Part.take`."""
         return self.crew.each(lambda k: self.svm[k].take(wanted[k]), list(wanted))
 
     def svm_look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
-        """Look at all rows between two machines of each of these problems, see `Part.look`."""
+        """Look at all rows between two SVMs of each of these problems, see `Part.look`."""
         return self.crew.each(lambda k: self.svm[k].look(ends[k]), list(ends))
 
     def svm_pass(self, wanted: dict[int, Pass]) -> dict[int, Sums]:
@@ -99,7 +99,7 @@ class Shard(Features):
         return self.crew.each(lambda k: self.svm[k].do(wanted[k]), list(wanted))
 
     def svm_close(self, old: dict[int, Array], new: dict[int, Array]) -> dict[int, tuple[Array, Array, Array]]:
-        """Hinges of the old and the new machine (P,) of each problem, and the `dual_parts` of its multipliers."""
+        """Hinges of the old and the new SVM (P,) of each problem, and the `dual_parts` of its multipliers."""
         found = {}
         for k, part in self.svm.items():
             L = self.Z.shape[1]
@@ -110,14 +110,14 @@ class Shard(Features):
         self.crew.__exit__()
         return found
 
-    def descend(self, seed: int, batch: int, shift: Array, machines: tuple[Array, Array, float] | None) -> None:
+    def descend(self, seed: int, batch: int, shift: Array, svms: tuple[Array, Array, float] | None) -> None:
         """Begin gradient steps, of `batch` rows each, with distances around the point shift.
 
-        machines: V, b and mu, for coordinates that follow F; None for those that are here.
+        svms: V, b and mu, for coordinates that follow F; None for those that are here.
         """
         whole = self._whole()
         reader = None if whole is not None else lambda i: self._again(self.train, i, self.sizes[i])
-        target = self._fixed() if machines is None else partial(self._following, *machines)
+        target = self._fixed() if svms is None else partial(self._following, *svms)
         self.batches = Batches(whole, reader, self.sizes, batch, seed, shift, target)
 
     def _fixed(self) -> Target:
@@ -149,7 +149,7 @@ class Shard(Features):
         return row_blocks(len(self), 4 * width)
 
     def _signs(self, rows: slice | Array) -> tuple[Array, Array]:
-        """Signs Y and penalties C of some rows, for all machines."""
+        """Signs Y and penalties C of some rows, for all SVMs."""
         y = self.y[rows]
         Y, part = self.scheme.signs(y)
         return Y, part * self.C[y][:, None]

@@ -56,7 +56,7 @@ class ShardSteps(Steps):
     ) -> None:  # fmt: skip
         self.team, self.regression, self.points, self.rows = team, regression, points, rows
         self.scheme, self.penalties = scheme, penalties
-        K, L = scheme.n_machines, points.shape[1]
+        K, L = scheme.n_svms, points.shape[1]
         self.V, self.b = np.zeros((K, L)), np.zeros(K)
         self.mapping: BasisMap
         self.model: Model
@@ -136,7 +136,7 @@ class ShardSteps(Steps):
         return {"gap": gap}
 
     def _g_step(self) -> Info:
-        """Train the machines, some problems at a time; of the old and the new one the better is kept."""
+        """Train the SVMs, some problems at a time; of the old and the new one the better is kept."""
         L = self.V.shape[1]
         new_V, new_b, gaps = self.V.copy(), self.b.copy(), []
         before, after = np.empty(len(self.b)), np.empty(len(self.b))
@@ -159,8 +159,8 @@ class _Everywhere:
 
     team: Team
 
-    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
-        found: dict[int, Array] = self.team.sum("svm_near", machines)
+    def near(self, svms: dict[int, Array]) -> dict[int, Array]:
+        found: dict[int, Array] = self.team.sum("svm_near", svms)
         return found
 
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:

@@ -14,14 +14,14 @@ from ldsvm.solvers.svm_problem import duality_gap, objective
 from ldsvm.typing import Array
 
 WORST_GAP = 1e-3  # above this the exact solver tells
-Machines = tuple[Array, Array]  # V (K, L), b (K,)
+SVMs = tuple[Array, Array]  # V (K, L), b (K,)
 SOLVERS = ("ipm", "libsvm", "liblinear")
 
 
 def train(
     Z: Array, Y: Array, C: Array, solver: str, n_threads: int, start: tuple[Array, Array]
 ) -> tuple[Array, Array, Array]:
-    """V (K, L), b (K,), alpha (N, K) by the named solver; ``start`` are the machines of the last iteration."""
+    """V (K, L), b (K,), alpha (N, K) by the named solver; ``start`` are the SVMs of the last iteration."""
     if solver == "ipm":
         from ldsvm.solvers.linear_svm import solve
 
@@ -34,9 +34,9 @@ def train(
 
 
 def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, Info]:
-    """Minimise the penalised objective over the machines; of the old and the new one the better is kept, per problem.
+    """Minimise the penalised objective over the SVMs; of the old and the new one the better is kept, per problem.
 
-    Info: ``gap``, the largest relative duality gap of any new machine (1 for LIBLINEAR, which gives no multipliers).
+    Info: ``gap``, the largest relative duality gap of any new SVM (1 for LIBLINEAR, which gives no multipliers).
     """
     V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads, (state.V, state.b))
     before = objective(state.Z, state.V, state.b, problem.Y, problem.C)
@@ -48,8 +48,8 @@ def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, 
     return replace(state, V=V, b=b), {"gap": float(gap.max())}
 
 
-def better(old: Machines, new: Machines, before: Array, after: Array) -> Machines:
-    """Of each problem's old and new machine return the one whose objective, before and after (K,), is lower."""
+def better(old: SVMs, new: SVMs, before: Array, after: Array) -> SVMs:
+    """Of each problem's old and new SVM return the one whose objective, before and after (K,), is lower."""
     fell = after <= before
     return np.where(fell[:, None], new[0], old[0]), np.where(fell, new[1], old[1])
 
@@ -59,7 +59,7 @@ def warn_of_gap(gap: float) -> None:
     if gap > WORST_GAP:
         warnings.warn(
             f"The g-step reached a relative duality gap of {gap:.1e} only, more than {WORST_GAP:g}; the better of the "
-            "old and the new machine is kept: scale the features, or lower C.",
+            "old and the new SVM is kept: scale the features, or lower C.",
             ConvergenceWarning,
             stacklevel=3,
         )

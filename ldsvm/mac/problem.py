@@ -15,7 +15,7 @@ from ldsvm.typing import Array
 def value(lam: float, mapping: Map, V: Array, lost: float, mu: float = 0.0, square: float = 0.0) -> float:
     """Return lam R(F) + 1/2 |V|^2 + all hinges + mu/2 sum_n w_n |z_n - F(x_n)|^2 (e:svm-nested, e:svm-qp).
 
-    lost: the weighted hinges of all rows and machines. square: the weighted squared distance of Z from F.
+    lost: the weighted hinges of all rows and SVMs. square: the weighted squared distance of Z from F.
     """
     return lam * mapping.penalty + 0.5 * float(np.einsum("kl,kl->", V, V)) + float(lost) + 0.5 * mu * float(square)
 

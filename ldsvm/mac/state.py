@@ -16,7 +16,7 @@ Info = dict[str, Any]
 @dataclass(frozen=True)
 class State:
     """Everything the next step needs: coordinates Z (N, L) and multipliers alpha (N, K) of the Z-step, the map and
-    its values F (N, L) on the training rows, machines V (K, L) and b (K,), and the penalty mu.
+    its values F (N, L) on the training rows, SVMs V (K, L) and b (K,), and the penalty mu.
     """
 
     Z: Array
@@ -29,7 +29,7 @@ class State:
 
 
 class Model(NamedTuple):
-    """All that a prediction needs: the map and the machines V (K, L), b (K,)."""
+    """All that a prediction needs: the map and the SVMs V (K, L), b (K,)."""
 
     mapping: Map
     V: Array

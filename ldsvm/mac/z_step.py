@@ -43,7 +43,7 @@ def solver_by_name(name: str) -> Solver:
 
 @dataclass(frozen=True)
 class Following:
-    """The exact Z-step of any rows for machines V (K, L), b (K,): see `ldsvm.maps.base.Follower`."""
+    """The exact Z-step of any rows for SVMs V (K, L), b (K,): see `ldsvm.maps.base.Follower`."""
 
     problem: Problem
     V: Array

@@ -30,7 +30,7 @@ class Map(ABC):
         """F(X) (N, L), in the precision of X."""
 
     def decide(self, X: Any, V: Array, b: Array) -> Array:
-        """g(F(X)) (N, K) for machines V (K, L), b (K,), folded into one product where the family allows."""
+        """g(F(X)) (N, K) for SVMs V (K, L), b (K,), folded into one product where the family allows."""
         F = self(X)
         return F @ V.T.astype(F.dtype, copy=False) + b.astype(F.dtype, copy=False)
 
@@ -44,7 +44,7 @@ class Evaluation(ABC):
 
 
 class Follower(Protocol):
-    """The coordinates that suit a map best while the machines stand still: the Z-step, for any rows, at any time."""
+    """The coordinates that suit a map best while the SVMs stand still: the Z-step, for any rows, at any time."""
 
     def __call__(self, rows: Any, F: Array) -> Array:
         """Return the coordinates (n, L) of these rows, an index of them, that minimise the objective given F (n, L)."""

@@ -58,7 +58,7 @@ def nca_nn() -> Any:
 
 
 def pca_gaussian_svm() -> Any:
-    """Return principal components, then Gaussian SVMs, one machine against the rest for each class."""
+    """Return principal components, then Gaussian SVMs, one SVM against the rest for each class."""
     return two_steps(_pca(), svm.gaussian_one_vs_rest())
 
 

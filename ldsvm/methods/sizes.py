@@ -23,7 +23,7 @@ class Size:
 def count(fitted: Any) -> int | None:
     """Count the distinct basis functions that a prediction evaluates; None where there are none.
 
-    Training points of a nearest-neighbour rule or of a kernel map, support vectors (a vector that several machines
+    Training points of a nearest-neighbour rule or of a kernel map, support vectors (a vector that several SVMs
     share once), landmarks, random features, hidden units, leaves of trees. In a pipeline of two the larger number: a
     kernel map and a nearest-neighbour rule on it hold the same training points.
 
@@ -38,7 +38,7 @@ def count(fitted: Any) -> int | None:
 
 
 def total(fitted: Any) -> int | None:
-    """Sum the basis functions over the machines that share them, the paper's number for SVMs; else as `count`."""
+    """Sum the basis functions over the SVMs that share them, the paper's number for SVMs; else as `count`."""
     return max((s.total for s in _parts(fitted) if s.total is not None), default=None)
 
 
@@ -80,7 +80,7 @@ def _featured(size: Callable[[Any], int], *names: str) -> Callable[[Any], Size]:
 
 
 def _ours(step: Any) -> Size:
-    """Centres (M, D) and widths where the map has them, its weights (M, L), and the machines' (K, L) and (K,)."""
+    """Centres (M, D) and widths where the map has them, its weights (M, L), and the SVMs' (K, L) and (K,)."""
     centers = [step.centers_] if hasattr(step, "centers_") else []
     number = int(step.n_basis_) if centers else None  # a linear map has none
     if centers and np.ndim(step.gamma_):
@@ -89,15 +89,15 @@ def _ours(step: Any) -> Size:
 
 
 def _svm(step: Any) -> Size:
-    """One list of support vectors; a machine for two classes uses those whose coefficient in it is not zero."""
+    """One list of support vectors; an SVM for two classes uses those whose coefficient in it is not zero."""
     used = np.count_nonzero(_flat(step.dual_coef_)[0])
     return Size(len(step.support_), int(used), _flat(step.support_vectors_, step.dual_coef_, step.intercept_))
 
 
 def _one_vs_rest(step: Any) -> Size:
-    """Machines trained on the same rows, each with its own copy of its support vectors."""
-    rows = np.concatenate([machine.support_ for machine in step.estimators_])
-    return Size(len(np.unique(rows)), len(rows), [a for machine in step.estimators_ for a in _svm(machine).arrays])
+    """SVMs trained on the same rows, each with its own copy of its support vectors."""
+    rows = np.concatenate([svm.support_ for svm in step.estimators_])
+    return Size(len(np.unique(rows)), len(rows), [a for svm in step.estimators_ for a in _svm(svm).arrays])
 
 
 def _network(step: Any) -> Size:

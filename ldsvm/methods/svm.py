@@ -8,7 +8,7 @@ CACHE_MB = 500  # of kernel values that libsvm keeps
 
 
 def linear() -> Any:
-    """Return an unfitted linear SVM, one machine against the rest for each class (liblinear)."""
+    """Return an unfitted linear SVM, one SVM against the rest for each class (liblinear)."""
     from sklearn.svm import LinearSVC
 
     # The bias is penalised like a weight in liblinear; the scaling makes that penalty negligible.
@@ -16,14 +16,14 @@ def linear() -> Any:
 
 
 def gaussian() -> Any:
-    """Return an unfitted SVM with kernel exp(-gamma |x - x'|²), one machine for each pair of classes (libsvm)."""
+    """Return an unfitted SVM with kernel exp(-gamma |x - x'|²), one SVM for each pair of classes (libsvm)."""
     from sklearn.svm import SVC
 
     return SVC(kernel="rbf", cache_size=CACHE_MB)
 
 
 def gaussian_one_vs_rest() -> Any:
-    """Return the same with one machine against the rest for each class, as in the paper."""
+    """Return the same with one SVM against the rest for each class, as in the paper."""
     from sklearn.multiclass import OneVsRestClassifier
 
     return OneVsRestClassifier(gaussian())

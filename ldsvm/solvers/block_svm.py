@@ -6,9 +6,9 @@ several problems can ask for their passes together. `Part` holds one problem's r
 With many rows (`MANY`) the problem is solved on few of them, exactly (`solve`): the interior-point method takes more
 steps the more rows there are, and all but some per cent of them lie well on one side of the margin. Those have
 multipliers of 0, or C, and a linear hinge; where they are taken to be so, the objective can only fall, since a hinge is
-the larger of its two pieces. So when the machine that comes out leaves every row on its side, it is the optimum of all;
+the larger of its two pieces. So when the SVM that comes out leaves every row on its side, it is the optimum of all;
 else the way to it is gone as far as the true objective falls, the rows that have changed sides there are set free, and
-it is done again. It begins at the nearby machine or, where there is none with few rows near its margin, at a sample's.
+it is done again. It begins at the nearby SVM or, where there is none with few rows near its margin, at a sample's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ldsvm.typing import Array
 
 MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
 WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
-# Shares of a way that are tried; tiny ones since with few rows to hold it a machine may go as far as it likes.
+# Shares of a way that are tried; tiny ones since with few rows to hold it an SVM may go as far as it likes.
 WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
-CROWD = 0.25  # share of the rows near the margin of a nearby machine with which there is no point in beginning there
+CROWD = 0.25  # share of the rows near the margin of a nearby SVM with which there is no point in beginning there
 FEWEST = 200  # rows to work on; with fewer the width is doubled
 BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
 
@@ -114,7 +114,7 @@ class Part:
         return np.concatenate([counts, self.z @ self.signs, gram.ravel(), held])
 
     def look(self, ends: tuple[Array, Array]) -> Array:
-        """At the points WAY between two machines (P,), 1 at the second: hinges of all rows, and rows that are on the
+        """At the points WAY between two SVMs (P,), 1 at the second: hinges of all rows, and rows that are on the
         other side than they were taken for (2, points).
         """
         out = np.zeros((2, len(WAY)))
@@ -183,7 +183,7 @@ def extended(V: Array, b: Array | float) -> Array:
 class Places(Protocol):
     """What `solve` asks of all places, for problems by number, and gets added up: what `Part` has."""
 
-    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
+    def near(self, svms: dict[int, Array]) -> dict[int, Array]:
         """Count the rows near their margins, and all."""
 
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
@@ -193,11 +193,11 @@ class Places(Protocol):
         """Go over these once."""
 
     def look(self, ends: dict[int, tuple[Array, Array]]) -> dict[int, Array]:
-        """Look at all rows between two machines."""
+        """Look at all rows between two SVMs."""
 
 
 def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, Array]:
-    """Solve problems side by side: machines (P,) by number.
+    """Solve problems side by side: SVMs (P,) by number.
 
     N: all rows, of which a problem may have some. near: answers of nearby problems, or zeros. The parts then hold the
     multipliers that bounds are from.
@@ -233,7 +233,7 @@ def solve(places: Places, N: int, L: int, near: dict[int, Array]) -> dict[int, A
 
 
 def _guesses(places: Places, counts: dict[int, Array], L: int, near: dict[int, Array]) -> dict[int, Array]:
-    """Where to begin: at the nearby machines with few rows near their margins, else at the machines of a sample."""
+    """Where to begin: at the nearby SVMs with few rows near their margins, else at the SVMs of a sample."""
     close = {k for k, (some, every) in counts.items() if near[k][:L].any() and some <= CROWD * every}
     sample = {k: Take(stride=max(1, int(counts[k][1]) // SAMPLE)) for k in near if k not in close}
     found = _solved(places.take(sample), places.go, L, near) if sample else {}
@@ -262,7 +262,7 @@ def _solved(
 
 
 def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, tuple[Array, float]]:
-    """Solve one problem, from the `Part.take` of all its rows; returns the machine (P,), weights and bias, and the gap.
+    """Solve one problem, from the `Part.take` of all its rows; returns the SVM (P,), weights and bias, and the gap.
 
     near (P,): the answer of a nearby problem, or zeros. Parts then hold the multipliers that its bound is from. Where
     all rows are of one sign, the weights are 0 and that sign is the bias, without a pass.

@@ -5,7 +5,7 @@ For one row with r_k = 1 - y_k (V_k.f + b_k) and Q_kl = 1/2 y_k y_l V_k.V_l (dua
     max_alpha  sum_k alpha_k r_k - 1/2 alpha' Q alpha,   0 <= alpha_k <= c_k,   z = f + 1/2 sum_k alpha_k y_k V_k.
 
 The gradient is 1 - m_k with the margins m_k = y_k (V_k.z + b_k). Q has rank at most L, so it is singular when there
-are more machines than latent dimensions; the active set below only ever factors an independent subset.
+are more SVMs than latent dimensions; the active set below only ever factors an independent subset.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _drop(chol, order, where, size, gram, signs):
 
 @kernel
 def _gradient(alpha, active, count, signs, V, b, f, z, slope):
-    """z = f + 1/2 sum alpha_k y_k V_k and slope_k = 1 - y_k (V_k.z + b_k) for the machines that take part."""
+    """z = f + 1/2 sum alpha_k y_k V_k and slope_k = 1 - y_k (V_k.z + b_k) for the SVMs that take part."""
     L = f.shape[0]
     for i in range(L):
         z[i] = f[i]
@@ -101,7 +101,7 @@ def _violation(k, alpha, upper, slope, q):
 
 @kernel
 def _sweep(alpha, upper, active, count, signs, gram, pull):
-    """Coordinate ascent, SWEEPS times over the machines: a good guess of which multipliers end inside their box.
+    """Coordinate ascent, SWEEPS times over the SVMs: a good guess of which multipliers end inside their box.
 
     pull_k = y_k slope_k, so that one change of alpha_k is one scaled row of the Gram matrix.
     """
@@ -150,7 +150,7 @@ def _newton_on_free_set(alpha, upper, order, size, chol, slope, half, step):
 
 @kernel
 def _slide(alpha, upper, j, order, size, chol, ascent, step):
-    """Move alpha_j, whose machine depends on the free set, keeping the free slopes at zero, until a bound is hit.
+    """Move alpha_j, whose SVM depends on the free set, keeping the free slopes at zero, until a bound is hit.
 
     The dual rises linearly along this line. Returns the position of the free multiplier that stopped it, or -1 for j.
     """
@@ -180,7 +180,7 @@ def _slide(alpha, upper, j, order, size, chol, ascent, step):
 def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):
     """Exact ascent for one row: coordinate sweeps guess the free set, then an active-set method finishes.
 
-    Every move raises the dual or takes a machine out of the free set, so the loop ends; alpha and z are overwritten
+    Every move raises the dual or takes an SVM out of the free set, so the loop ends; alpha and z are overwritten
     and the final residual returned.
     """
     K = alpha.shape[0]
@@ -196,7 +196,7 @@ def _solve_row(alpha, upper, signs, gram, V, b, f, z, chol, work):
             count += 1
             alpha[k] = min(max(alpha[k], 0.0), upper[k])
         else:
-            # A machine with V_k = 0 cannot move z; its optimal multiplier follows from the sign of its slope.
+            # An SVM with V_k = 0 cannot move z; its optimal multiplier follows from the sign of its slope.
             alpha[k] = upper[k] if gram[k, k] == 0.0 and signs[k] * b[k] < 1.0 else 0.0
     _gradient(alpha, active, count, signs, V, b, f, z, slope)
     for k in range(K):
@@ -257,9 +257,9 @@ def solve(
     Parameters
     ----------
     F : (N, L) values of the map.
-    V, b : (K, L) and (K,) linear machines.
+    V, b : (K, L) and (K,) linear SVMs.
     Y : (N, K) signs in {-1, +1}.
-    upper : (N, K) box c = 2 C / mu; 0 takes a machine out of that row's problem.
+    upper : (N, K) box c = 2 C / mu; 0 takes an SVM out of that row's problem.
     start : (N, K) multipliers to start from (default zero).
     n_threads : blocks of rows solved at the same time.
 
@@ -293,7 +293,7 @@ def solve(
 
 
 def closed_form(F: Array, v: Array, b: float, y: Array, upper: Array) -> tuple[Array, Array]:
-    """The one-machine case: the three cases of Algorithm a:drsvm-optZ, and z = f where the machine is zero.
+    """The one-SVM case: the three cases of Algorithm a:drsvm-optZ, and z = f where the SVM is zero.
 
     Shapes: F (N, L), v (L,), y and upper (N,); returns Z (N, L) and alpha (N, 1).
     """

@@ -36,11 +36,11 @@ def solve(
     Y : (N, K) signs in {-1, +1}.
     C : (N, K) penalties; 0 takes a row out of that problem.
     n_threads : blocks of rows worked on at the same time.
-    start : machines (V, b) of a nearby problem, from which fewer steps are needed; the answer is the same optimum.
+    start : SVMs (V, b) of a nearby problem, from which fewer steps are needed; the answer is the same optimum.
 
     Returns
     -------
-    V, b : (K, L) and (K,) machines; alpha : (N, K) multipliers. Judge them with `svm_problem.duality_gap`.
+    V, b : (K, L) and (K,) SVMs; alpha : (N, K) multipliers. Judge them with `svm_problem.duality_gap`.
 
     Examples
     --------
@@ -106,8 +106,8 @@ class _Here:
     parts: list[Part]
     team: Blocks
 
-    def near(self, machines: dict[int, Array]) -> dict[int, Array]:
-        return self.team.each(lambda k: self.parts[k].near(machines[k]), list(machines))
+    def near(self, svms: dict[int, Array]) -> dict[int, Array]:
+        return self.team.each(lambda k: self.parts[k].near(svms[k]), list(svms))
 
     def take(self, wanted: dict[int, Take]) -> dict[int, Array]:
         return self.team.each(lambda k: self.parts[k].take(wanted[k]), list(wanted))

@@ -22,11 +22,11 @@ ACCURACY = {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 20_000, "polishing": T
 
 
 def _patterns(Y: Array, upper: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Rows that share their machines and signs, hence their constraint matrix: (rows, machines, signs)."""
+    """Rows that share their SVMs and signs, hence their constraint matrix: (rows, SVMs, signs)."""
     keys, inverse = np.unique(np.where(upper > 0, Y, 0.0), axis=0, return_inverse=True)
     for i, key in enumerate(keys):
-        machines = np.flatnonzero(key)
-        yield np.flatnonzero(inverse.ravel() == i), machines, key[machines]
+        svms = np.flatnonzero(key)
+        yield np.flatnonzero(inverse.ravel() == i), svms, key[svms]
 
 
 def _matrices(V: Array, b: Array, signs: Array) -> tuple[Array, Array, Array]:
@@ -45,18 +45,18 @@ def solve_osqp(
 
     L = V.shape[1]
     Z, alpha = F.astype(np.float64), np.zeros(upper.shape)
-    for rows, machines, signs in _patterns(Y, upper):
-        if machines.size == 0:
+    for rows, svms, signs in _patterns(Y, upper):
+        if svms.size == 0:
             continue
-        P, G, h = _matrices(V[machines], b[machines], signs)
+        P, G, h = _matrices(V[svms], b[svms], signs)
         problem = osqp.OSQP()
-        q = np.r_[-2.0 * F[rows[0]], upper[rows[0], machines]]
+        q = np.r_[-2.0 * F[rows[0]], upper[rows[0], svms]]
         problem.setup(sp.csc_matrix(np.triu(P)), q, sp.csc_matrix(G), h, np.full(h.size, np.inf), **ACCURACY)
         for n in rows:
-            problem.update(q=np.r_[-2.0 * F[n], upper[n, machines]])
+            problem.update(q=np.r_[-2.0 * F[n], upper[n, svms]])
             answer = problem.solve(raise_error=False)
             Z[n] = answer.x[:L]
-            alpha[n, machines] = np.clip(-answer.y[: machines.size], 0.0, upper[n, machines])
+            alpha[n, svms] = np.clip(-answer.y[: svms.size], 0.0, upper[n, svms])
     return Z, alpha
 
 
@@ -75,15 +75,15 @@ def solve_any(
     sparse = solver in qpsolvers.sparse_solvers and solver not in qpsolvers.dense_solvers
     tight: dict[str, Any] = {k: v for k, v in ACCURACY.items() if k != "verbose"} if solver == "osqp" else {}
     Z, alpha = F.astype(np.float64), np.zeros(upper.shape)
-    for rows, machines, signs in _patterns(Y, upper):
-        P, G, h = _matrices(V[machines], b[machines], signs)
+    for rows, svms, signs in _patterns(Y, upper):
+        P, G, h = _matrices(V[svms], b[svms], signs)
         if sparse:
             P, G = sp.csc_matrix(P), sp.csc_matrix(G)
-        for n in rows if machines.size else ():
-            q = np.r_[-2.0 * F[n], upper[n, machines]]
+        for n in rows if svms.size else ():
+            q = np.r_[-2.0 * F[n], upper[n, svms]]
             answer = qpsolvers.solve_problem(qpsolvers.Problem(P, q, -G, -h), solver=solver, **tight)
             if answer.x is None or answer.z is None:
                 raise RuntimeError(f"z_solver={solver!r} found no solution of the Z-step for row {n}.")
             Z[n] = answer.x[:L]
-            alpha[n, machines] = np.clip(answer.z[: machines.size], 0.0, upper[n, machines])
+            alpha[n, svms] = np.clip(answer.z[: svms.size], 0.0, upper[n, svms])
     return Z, alpha

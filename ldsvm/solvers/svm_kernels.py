@@ -84,7 +84,7 @@ def _add_gram(Zt, lo, hi, weight, wz, H):
 
 @kernel
 def _place(Zt, y, c, R, v, product):
-    """Rows whose two complementarity products equal ``product``, at machine v: perfectly centred.
+    """Rows whose two complementarity products equal ``product``, at SVM v: perfectly centred.
 
     With d = f - 1 = s - xi, alpha s = eta xi = m and alpha + eta = C, s solves C s^2 - (C d + 2 m) s + m d = 0.
     """
@@ -279,7 +279,7 @@ def _substitute(H, rhs, out):
 def _rows_pass(what, Zt, y, c, R, alpha, vectors, move, numbers, sums):
     """One pass over the rows of one place; sums (any length) are added to, what is not a sum is returned.
 
-    what: HINGE of the machines in vectors (·, P): sums (·,). PLACE at vectors[0] with products numbers[0]. ASSEMBLE at
+    what: HINGE of the SVMs in vectors (·, P): sums (·,). PLACE at vectors[0] with products numbers[0]. ASSEMBLE at
     vectors[0] after a step of numbers[0] along the direction at row move: sums P x P + 2 P + 3. PREDICT along
     vectors[0]: sums 2 P + 1. DIRECT along vectors[0] for what numbers (aim, trust) aim at, into row move. RECENTRE the
     direction at row move for numbers (step, aim): sums P. AGAIN: DIRECT for what RECENTRE has left. KEEP alpha.
@@ -321,9 +321,9 @@ def _newton(N, L, whole, more, inside, fitted, near, answer, reached, asked, num
     at[SAVE] set back.
 
     whole: sum c. more: sum c of further rows that are inside the margin whatever happens, inside (P,): sum c y z of
-    these. It begins at the guess of lowest objective: ``fitted`` (P,), a least-squares machine, at three sizes, or
+    these. It begins at the guess of lowest objective: ``fitted`` (P,), a least-squares SVM, at three sizes, or
     ``near`` (P,), a nearby problem's answer, where it is not zero; with `more` at ``near``. In the end answer (P,) is
-    the best machine seen, reached (1,) the relative duality gap, and the kept alpha are the best multipliers.
+    the best SVM seen, reached (1,) the relative duality gap, and the kept alpha are the best multipliers.
     """
     P = near.shape[0]
     H, rhs, v, best, share = np.empty((P, P)), np.empty(P), np.zeros(P), np.inf, FAR
@@ -370,7 +370,7 @@ def _newton(N, L, whole, more, inside, fitted, near, answer, reached, asked, num
         if stalled >= (PATIENCE if close else STRUGGLE):
             if restarted or close:
                 break
-            # a guess that misled: begin again from the zero machine, once
+            # a guess that misled: begin again from the zero SVM, once
             v[:], restarted, stalled, previous, step, move, trial = 0.0, True, 0, np.inf, 0.0, MOVE, TRIAL
             asked[0], numbers[0] = v, whole / N
             yield PLACE
@@ -439,7 +439,7 @@ def solve_factored(gram, moments, out):
 
 @entry
 def interior_point(Zt, L, y, c, gram, near, answer, alpha):
-    """One problem with all rows here: answer (P,) becomes the best machine seen, alpha (N,) the best multipliers.
+    """One problem with all rows here: answer (P,) becomes the best SVM seen, alpha (N,) the best multipliers.
 
     gram (P, P): `factor_gram` of that of Zt. near (P,): see `newton`.
     """

@@ -1,6 +1,6 @@
 """K linear SVM problems on the same inputs: objective, optimality and the split into single problems, for any solver.
 
-Shapes everywhere: Z (N, L) inputs · V (K, L), b (K,) machines · Y (N, K) signs in {-1, +1} · C (N, K) penalties, 0
+Shapes everywhere: Z (N, L) inputs · V (K, L), b (K,) SVMs · Y (N, K) signs in {-1, +1} · C (N, K) penalties, 0
 where a row takes no part in a problem · alpha (N, K) multipliers.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ldsvm.typing import Array
 
-Machines = tuple[Array, Array, Array]
+Answer = tuple[Array, Array, Array]
 
 
 def objective(Z: Array, V: Array, b: Array, Y: Array, C: Array) -> Array:
@@ -55,7 +55,7 @@ def relative_gap(primal: Array, level: Array, moment: Array) -> Array:
     return gap
 
 
-def one_by_one(fit: Callable[[int, Array, Array, Array], Machines], Z: Array, Y: Array, C: Array) -> Machines:
+def one_by_one(fit: Callable[[int, Array, Array, Array], Answer], Z: Array, Y: Array, C: Array) -> Answer:
     """Train every problem alone on the rows with C > 0; a problem with one sign only gets v = 0 and b = that sign.
 
     ``fit(k, Z, y, c)`` returns v, b and alpha of one problem in any shapes that hold L, 1 and N numbers.

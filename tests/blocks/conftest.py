@@ -45,7 +45,7 @@ def model(**params: object) -> LDSVMClassifier:
 
 
 def far(a: LDSVMClassifier, b: LDSVMClassifier) -> float:
-    """The largest difference of two models' weights, machines and centres, of each in units of its size."""
+    """The largest difference of two models' weights, SVMs and centres, of each in units of its size."""
     pairs = [(a.map_.W, b.map_.W), (a.latent_coef_, b.latent_coef_), (a.intercept_, b.intercept_)]
     if hasattr(a, "centers_"):
         pairs.append((a.centers_, b.centers_))

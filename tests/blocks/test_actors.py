@@ -93,7 +93,7 @@ def test_what_moves_is_the_model_and_sums_whatever_the_rows(teams: list[Actors])
             assert 8 * numbers < found + 1 and found < 8 * numbers + words + 60 * 3, (method, numbers, found)
     for calls, by_method in moved:
         passes = calls["svm_pass"]
-        # of each of K problems: Newton sums at most, and the machine
+        # of each of K problems: Newton sums at most, and the SVM
         assert by_method["svm_pass"][2] < passes * (K * (8 * (P * P + 2 * P + 3) + 150) + words)
         assert by_method["svm_pass"][1] < passes * (K * (8 * 4 * P + 150) + words)
         assert by_method["svm_open"][2] < K * (8 * (3 + P + P * P) + 150) + words

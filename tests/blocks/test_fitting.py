@@ -46,7 +46,7 @@ def test_blocks_and_executors_do_not_change_the_model(params: dict[str, Any], tr
         # with pairs of classes few rows tell the bias, so rounding shows more
         assert far(other, one) < (1e-5 if "multi_class" in params else 1e-8), executor
         errors, wanted = ([h["valid_error"] for h in found.history_] for found in (other, one))
-        # from random centroids some machines are b = -1, whatever the row: there labels tie, and rounding decides
+        # from random centroids some SVMs are b = -1, whatever the row: there labels tie, and rounding decides
         np.testing.assert_allclose(errors, wanted, atol=0.01 if "init" in params else 0.0)
         assert other.stop_reason_ == one.stop_reason_ and other.best_iter_ == one.best_iter_
 
@@ -228,18 +228,18 @@ def test_pairs_of_rare_classes_among_many_rows(monkeypatch: pytest.MonkeyPatch) 
 def test_the_step_from_the_last_weights_is_the_ridge_solution() -> None:
     rows = cut(apart(), 300)
     near = model(C=10.0).fit(rows)
-    mapping, machines = near.map_, (near.latent_coef_, near.intercept_)
+    mapping, svms = near.map_, (near.latent_coef_, near.intercept_)
     with Serial(memory=0).team(rows, None, 1) as team:
         team.call("look", 1e18)
         team.call("begin", 0, near.classes_, Scheme(3), np.ones(3), 10.0, "batched")
         team.call("use", mapping.basis)
         team.call("map", mapping.W)
-        team.call("z_step", *machines, 2.0)
+        team.call("z_step", *svms, 2.0)
         gram, cross = team.sum("normal")
         np.testing.assert_allclose(team.sum("cross"), cross - gram @ mapping.W, atol=1e-9 * np.abs(cross).max())
         steps = Fixed(team, mapping.basis, 0.1, 1)
-        whole = steps.fit(2.0, None, *machines)
-        step = steps.fit(0.5, whole, *machines)  # with another ridge
+        whole = steps.fit(2.0, None, *svms)
+        step = steps.fit(0.5, whole, *svms)  # with another ridge
         Phi, Z = mapping.basis(apart()[0], np.float64).astype(np.float32).astype(float), team.shards[0].Z
     for found, mu in ((whole, 2.0), (step, 0.5)):
         wanted = np.linalg.solve(Phi.T @ Phi + 2 * 0.1 / mu * np.eye(60), Phi.T @ Z)

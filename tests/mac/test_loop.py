@@ -64,15 +64,15 @@ def test_linear_map_of_full_rank_is_no_worse_than_the_linear_svm(problem_of: Any
     assert out.history[-1]["train_error"] <= errors + 0.02
 
 
-def test_two_classes_as_one_vs_all_are_two_opposite_machines(digits: Any, problem_of: Any, options: Any) -> None:
-    # K = 2 written out as two machines: by symmetry V_1 = -V_0; the same as one machine with twice the penalty terms
+def test_two_classes_as_one_vs_all_are_two_opposite_svms(digits: Any, problem_of: Any, options: Any) -> None:
+    # K = 2 written out as two SVMs: by symmetry V_1 = -V_0; the same as one SVM with twice the penalty terms
     X, y = digits[0][digits[1] < 2], digits[1][digits[1] < 2]
     one, start = problem_of(X, y, C=0.5)
     two = replace(one, Y=np.hstack([-one.Y, one.Y]), C=np.hstack([one.C, one.C]))
     changes = {"max_iter": 6, "tol": 1e-9}
     both, single = (solve(p, start, options(**changes)) for p in (two, one))
     np.testing.assert_allclose(both.V[0], -both.V[1], atol=1e-4)
-    # one machine with half the mu: E = R + 2 (1/2 v^2 + C hinge) + mu/2 q is twice 1/2 v^2 + C hinge + mu/4 q
+    # one SVM with half the mu: E = R + 2 (1/2 v^2 + C hinge) + mu/2 q is twice 1/2 v^2 + C hinge + mu/4 q
     half, _ = problem_of(X, y, C=0.5, family=RBF(25, "random", "scale", 0.5e-3))
     half = replace(half, lam=0.5e-3)
     same = solve(half, start, options(mu=1.0, **changes))

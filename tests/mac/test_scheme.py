@@ -1,4 +1,4 @@
-"""Classes to machines and back, against slow loops."""
+"""Classes to SVMs and back, against slow loops."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ldsvm.mac.scheme import Scheme
 
 
 @pytest.mark.parametrize("kind", ["ovr", "ovo"])
-def test_two_classes_are_one_machine(kind: str) -> None:
+def test_two_classes_are_one_svm(kind: str) -> None:
     # positive means the second class; zero belongs to the first, as in scikit-learn
     scheme = Scheme(2, kind)
     Y, part = scheme.signs(np.array([0, 1, 1]))
-    assert scheme.n_machines == 1 and Y.ravel().tolist() == [-1, 1, 1] and part.all()
+    assert scheme.n_svms == 1 and Y.ravel().tolist() == [-1, 1, 1] and part.all()
     scores = scheme.scores(np.array([[-0.5], [0.0], [0.1]]))
     assert scores.tolist() == [-0.5, 0.0, 0.1] and scheme.classes(scores).tolist() == [0, 0, 1]
 
@@ -23,17 +23,17 @@ def test_two_classes_are_one_machine(kind: str) -> None:
 def test_one_vs_all() -> None:
     scheme = Scheme(3)
     Y, part = scheme.signs(np.array([2, 0]))
-    assert Y.tolist() == [[-1, -1, 1], [1, -1, -1]] and part.all() and scheme.n_machines == 3
+    assert Y.tolist() == [[-1, -1, 1], [1, -1, -1]] and part.all() and scheme.n_svms == 3
     assert scheme.classes(scheme.scores(np.array([[0.1, -1, 0.3], [-3, -2, -5]]))).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("K", [3, 4, 6])
 def test_one_vs_one_signs_equal_a_double_loop(K: int) -> None:
-    # machine (i, j), i < j: rows of class i are positive, of class j negative, others take no part
+    # SVM (i, j), i < j: rows of class i are positive, of class j negative, others take no part
     y = np.random.default_rng(K).permutation(np.arange(3 * K) % K)
     scheme = Scheme(K, "ovo")
     Y, part = scheme.signs(y)
-    assert scheme.n_machines == K * (K - 1) // 2 == Y.shape[1]
+    assert scheme.n_svms == K * (K - 1) // 2 == Y.shape[1]
     for m, (i, j) in enumerate(combinations(range(K), 2)):
         for n, label in enumerate(y):
             assert part[n, m] == (label in (i, j))

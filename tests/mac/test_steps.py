@@ -118,8 +118,8 @@ def test_z_step_with_weights_equals_repeated_rows(digits: Any, problem_of: Calla
     np.testing.assert_allclose(z_step(plain, state)[0].Z, z_step(heavy, state)[0].Z, atol=1e-9)
 
 
-def test_g_step_keeps_the_better_machine(problem_of: Callable[..., Any], digits: Any) -> None:
-    # per problem: a machine better than the solver's (LIBLINEAR is inexact) survives, a worse one is replaced
+def test_g_step_keeps_the_better_svm(problem_of: Callable[..., Any], digits: Any) -> None:
+    # per problem: an SVM better than the solver's (LIBLINEAR is inexact) survives, a worse one is replaced
     X, y = digits[0][:100], digits[1][:100] % 3
     problem, start = problem_of(X, y, C=10.0)
     state = begin(problem, start.Z + 0.3 * np.random.default_rng(0).normal(size=start.Z.shape))
@@ -129,6 +129,6 @@ def test_g_step_keeps_the_better_machine(problem_of: Callable[..., Any], digits:
     assert after.V[1].any() and info["gap"] > 0
 
 
-def test_gap_reported_is_that_of_the_new_machines(problem_of: Callable[..., Any], digits: Any) -> None:
+def test_gap_reported_is_that_of_the_new_svms(problem_of: Callable[..., Any], digits: Any) -> None:
     problem, start = problem_of(digits[0][:100], digits[1][:100] % 3, C=1.0)
     assert g_step(problem, begin(problem, start.Z))[1]["gap"] < 1e-8

@@ -40,27 +40,27 @@ def arrays(name: str, model: Any) -> list[NDArray[Any]]:
 
 def test_one_vs_one_sums_the_vectors_of_every_pair() -> None:
     model = fitted("gaussian_svm", gamma=0.2, C=1.0)
-    machines = {
+    svms = {
         pair: np.flatnonzero(rows)[SVC(gamma=0.2, C=1.0).fit(X[rows], y[rows]).support_]
         for pair in combinations(range(4), 2)
         if (rows := np.isin(y, pair)).any()
     }
-    assert lookup("gaussian_svm").total(model) == sum(len(rows) for rows in machines.values())
-    assert lookup("gaussian_svm").count(model) == len(set().union(*(set(rows) for rows in machines.values())))
+    assert lookup("gaussian_svm").total(model) == sum(len(rows) for rows in svms.values())
+    assert lookup("gaussian_svm").count(model) == len(set().union(*(set(rows) for rows in svms.values())))
     assert lookup("gaussian_svm").total(model) > lookup("gaussian_svm").count(model)  # type: ignore[operator]
 
 
 def test_one_vs_rest_sums_the_vectors_of_every_class() -> None:
     model = fitted("gaussian_svm_ovr", estimator__gamma=0.2)
-    machines = [SVC(gamma=0.2).fit(X, y == k).support_ for k in range(4)]
-    assert lookup("gaussian_svm_ovr").total(model) == sum(len(rows) for rows in machines)
-    assert lookup("gaussian_svm_ovr").count(model) == len(set().union(*(set(rows) for rows in machines)))
-    # each machine: its vectors of 6 numbers, their coefficients, a bias
+    svms = [SVC(gamma=0.2).fit(X, y == k).support_ for k in range(4)]
+    assert lookup("gaussian_svm_ovr").total(model) == sum(len(rows) for rows in svms)
+    assert lookup("gaussian_svm_ovr").count(model) == len(set().union(*(set(rows) for rows in svms)))
+    # each SVM: its vectors of 6 numbers, their coefficients, a bias
     numbers = sum(array.size for array in arrays("gaussian_svm_ovr", model))
-    assert numbers == sum(len(rows) * (6 + 1) + 1 for rows in machines)
+    assert numbers == sum(len(rows) * (6 + 1) + 1 for rows in svms)
 
 
-def test_two_classes_have_one_machine_whichever_way() -> None:
+def test_two_classes_have_one_svm_whichever_way() -> None:
     models = [fitted(name, y=y % 2) for name in ("gaussian_svm", "gaussian_svm_ovr")]
     counts = {size(model) for model in models for size in (lookup("gaussian_svm").count, lookup("gaussian_svm").total)}
     assert counts == {len(SVC().fit(X, y % 2).support_)}
@@ -80,9 +80,9 @@ def test_features_are_counted(name: str) -> None:
 
 def test_a_reduction_adds_no_basis_functions_to_those_behind_it() -> None:
     model = fitted("pca_gaussian_svm", reduce__n_components=3)
-    machines = [SVC().fit(model[0].transform(X), y == k).support_ for k in range(4)]
-    assert lookup("pca_gaussian_svm").total(model) == sum(len(rows) for rows in machines)
-    assert lookup("pca_gaussian_svm").count(model) == len(set().union(*(set(rows) for rows in machines)))
+    svms = [SVC().fit(model[0].transform(X), y == k).support_ for k in range(4)]
+    assert lookup("pca_gaussian_svm").total(model) == sum(len(rows) for rows in svms)
+    assert lookup("pca_gaussian_svm").count(model) == len(set().union(*(set(rows) for rows in svms)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -96,7 +96,7 @@ def test_hidden_units_and_leaves() -> None:
     assert nodes == 5 * 4 * (3 + 2)  # a binary tree has one inner node less than leaves
 
 
-def test_ours_counts_centres_map_and_machines_and_a_linear_map_counts_none() -> None:
+def test_ours_counts_centres_map_and_svms_and_a_linear_map_counts_none() -> None:
     model = fitted("ldsvm", n_basis=20, n_components=2)
     assert lookup("ldsvm").count(model) == lookup("ldsvm").total(model) == 20
     assert sum(a.size for a in arrays("ldsvm", model)) == 20 * 6 + 20 * 2 + 4 * 2 + 4

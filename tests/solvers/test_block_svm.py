@@ -14,14 +14,14 @@ from ldsvm.solvers.svm_problem import dual_parts, duality_gap, objective, relati
 
 
 def solved(Z: np.ndarray, y: np.ndarray, c: np.ndarray, near: np.ndarray | None, places: list[np.ndarray]):
-    """Machine (P,), multipliers (N,) and passes of one problem whose rows lie in several places."""
+    """SVM (P,), multipliers (N,) and passes of one problem whose rows lie in several places."""
     starts = np.cumsum([0, *map(len, places)])
     parts = [Part(padded(Z[p]), y[p].copy(), c[p].copy(), int(at)) for p, at in zip(places, starts, strict=False)]
     passes: list[int] = []
 
     class Everywhere:
-        def near(self, machines: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-            return {k: reduce(add, [part.near(v) for part in parts]) for k, v in machines.items()}
+        def near(self, svms: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+            return {k: reduce(add, [part.near(v) for part in parts]) for k, v in svms.items()}
 
         def take(self, wanted: dict[int, Take]) -> dict[int, np.ndarray]:
             return {k: reduce(add, [part.take(one) for part in parts]) for k, one in wanted.items()}
@@ -46,7 +46,7 @@ def problem(N: int, L: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize(("N", "L"), [(400, 3), (1_500, 9), (6, 8), (300, 1)])
-def test_the_machine_is_that_of_rows_in_one_place(N: int, L: int, C: float) -> None:
+def test_the_svm_is_that_of_rows_in_one_place(N: int, L: int, C: float) -> None:
     Z, y = problem(N, L)
     c = np.full(N, C)
     V, b, _ = linear_svm.solve(Z, y[:, None], c[:, None])
@@ -85,8 +85,8 @@ def test_many_rows_are_solved_on_few_of_them_and_exactly(
     assert duality_gap(Z, *again[:2], np.stack([y, -y], axis=1), np.stack([c, c], axis=1), again[2]).max() < 1e-9
 
 
-def test_many_rows_that_lie_on_the_margin_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    # as a Z-step leaves them: it moves rows to the margin of the machine before
+def test_many_rows_that_lie_on_the_margin_of_one_svm(monkeypatch: pytest.MonkeyPatch) -> None:
+    # as a Z-step leaves them: it moves rows to the margin of the SVM before
     Z, y = problem(6_000, 3, seed=4)
     w = np.array([0.6, -0.8, 1.1])
     on = np.arange(6_000) % 5 != 0
@@ -116,7 +116,7 @@ def test_rows_of_a_sample_that_misleads_are_found_out(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 4, 5])
 @pytest.mark.parametrize("width", [1e-3, 1e-4])
-def test_few_rows_that_let_a_machine_go_anywhere_are_joined_by_few_others(
+def test_few_rows_that_let_a_svm_go_anywhere_are_joined_by_few_others(
     width: float, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Z, y = problem(20_000, 3, seed)
@@ -139,7 +139,7 @@ def test_few_rows_that_let_a_machine_go_anywhere_are_joined_by_few_others(
 
 
 @pytest.mark.parametrize(("width", "begun_there"), [(0.5, True), (1e3, False)])
-def test_a_nearby_machine_is_begun_at_unless_most_rows_are_near_its_margin(
+def test_a_nearby_svm_is_begun_at_unless_most_rows_are_near_its_margin(
     width: float, begun_there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Z, y = problem(4_000, 3, seed=2)
@@ -174,7 +174,7 @@ def test_rows_of_one_sign_give_that_sign_without_a_pass(sign: float) -> None:
     assert passes == 0 and np.array_equal(v, [0.0, 0.0, sign, 0.0])
 
 
-def test_equal_rows_of_both_signs_have_no_better_machine_than_none() -> None:
+def test_equal_rows_of_both_signs_have_no_better_svm_than_none() -> None:
     Z, y = np.ones((40, 2)), np.repeat([1.0, -1.0], 20)
     v, _, _ = solved(Z, y, np.ones(40), None, np.split(np.arange(40), [7]))
     value = objective(Z, v[None, :2], v[2:3], y[:, None], np.ones((40, 1)))

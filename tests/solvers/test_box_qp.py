@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ldsvm.solvers.box_qp import closed_form, residual, solve
 
 Floats = NDArray[np.float64]
-SHAPES = [(1, 2), (2, 2), (1, 3), (2, 4), (3, 4), (5, 3)]  # (L, K): more machines than dimensions and fewer
+SHAPES = [(1, 2), (2, 2), (1, 3), (2, 4), (3, 4), (5, 3)]  # (L, K): more SVMs than dimensions and fewer
 
 
 def enumerate_active_sets(f: Floats, V: Floats, b: Floats, y: Floats, c: Floats) -> Floats:
-    """The optimal z of one row: every machine at 0, at c or free is tried until the optimality conditions hold."""
+    """The optimal z of one row: every SVM at 0, at c or free is tried until the optimality conditions hold."""
     A = y[:, None] * V
     for states in product("0cf", repeat=len(c)):
         free = np.array([s == "f" for s in states])
@@ -35,7 +35,7 @@ def enumerate_active_sets(f: Floats, V: Floats, b: Floats, y: Floats, c: Floats)
 
 
 def rows(L: int, K: int, seed: int, N: int = 30) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """F, V, b, Y, upper with asymmetric numbers: machines of unequal length, boxes that differ by row and machine."""
+    """F, V, b, Y, upper with asymmetric numbers: SVMs of unequal length, boxes that differ by row and SVM."""
     rng = np.random.default_rng(seed)
     V = rng.normal(size=(K, L)) * (1.0 + np.arange(K))[:, None]
     Y = np.where(rng.random((N, K)) < 0.4, 1.0, -1.0)
@@ -92,15 +92,15 @@ def test_residual_by_hand() -> None:
     [(2.0, 1.0, 9.0, 2.0), (0.0, 1.0, 9.0, 0.25), (0.0, 1.0, 0.05, 0.05), (0.0, -1.0, 9.0, -0.75)],
     ids=["beyond the margin", "moved onto the margin", "moved as far as C allows", "other sign"],
 )
-def test_one_machine_by_hand(f: float, y: float, upper: float, z: float) -> None:
+def test_one_svm_by_hand(f: float, y: float, upper: float, z: float) -> None:
     # the three cases of Algorithm a:drsvm-optZ on a line: v = 2, b = 1/2
     Z, alpha = solve(np.array([[f]]), np.array([[2.0]]), np.array([0.5]), np.array([[y]]), np.array([[upper]]))
     assert pytest.approx(z) == Z.item()
     assert residual(Z, alpha, np.array([[2.0]]), np.array([0.5]), np.array([[y]]), np.array([[upper]])) < 1e-12
 
 
-def test_one_machine_equals_the_general_solver() -> None:
-    # one real machine and one that never takes part is the same problem
+def test_one_svm_equals_the_general_solver() -> None:
+    # one real SVM and one that never takes part is the same problem
     F, V, b, Y, upper = rows(3, 2, seed=4)
     upper[:, 1] = 0.0
     Z, alpha = solve(F, V, b, Y, upper)
@@ -109,8 +109,8 @@ def test_one_machine_equals_the_general_solver() -> None:
     np.testing.assert_allclose(alpha[:, :1], alpha1, atol=1e-9)
 
 
-def test_zero_machine_moves_nothing() -> None:
-    # V = 0: the hinge does not depend on z, so z = f; alone and among other machines
+def test_zero_svm_moves_nothing() -> None:
+    # V = 0: the hinge does not depend on z, so z = f; alone and among other SVMs
     F, V, b, Y, upper = rows(3, 3, seed=5)
     Z, _ = closed_form(F, np.zeros(3), 0.3, Y[:, 0], upper[:, 0])
     np.testing.assert_array_equal(Z, F)
@@ -121,8 +121,8 @@ def test_zero_machine_moves_nothing() -> None:
     np.testing.assert_array_equal(alpha[:, 1], np.where(1.0 - Y[:, 1] * b[1] > 0, upper[:, 1], 0.0))
 
 
-def test_a_box_of_zero_takes_a_machine_out() -> None:
-    # one-vs-one: a row's QP has only its own machines, which differ from row to row
+def test_a_box_of_zero_takes_a_svm_out() -> None:
+    # one-vs-one: a row's QP has only its own SVMs, which differ from row to row
     F, V, b, Y, upper = rows(2, 4, seed=6)
     out = np.arange(4)[None, :] == (np.arange(len(F)) % 4)[:, None]
     Z, alpha = solve(F, V, b, Y, np.where(out, 0.0, upper))
@@ -134,8 +134,8 @@ def test_a_box_of_zero_takes_a_machine_out() -> None:
     assert not alpha[out].any()
 
 
-def test_equal_machines_are_one_machine_with_the_sum_of_the_boxes() -> None:
-    # a singular Hessian: two copies of a machine with boxes c and d act as one with c + d
+def test_equal_svms_are_one_svm_with_the_sum_of_the_boxes() -> None:
+    # a singular Hessian: two copies of an SVM with boxes c and d act as one with c + d
     F, V, b, Y, upper = rows(3, 2, seed=7)
     twice = np.array([0, 1, 0])
     Z, alpha = solve(F, V[twice], b[twice], Y[:, twice], upper[:, twice])

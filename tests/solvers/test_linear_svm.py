@@ -50,7 +50,7 @@ def assert_optimal(Z: Floats, Y: Floats, C: Floats, tol: float = 1e-6) -> tuple[
 
 @pytest.mark.parametrize("C", [1e-8, 1e-4, 1.0, 1e4, 1e8])
 def test_gap_by_an_independent_formula(C: float) -> None:
-    # weak duality: a feasible dual value below the primal proves the machine optimal, whatever the solver did
+    # weak duality: a feasible dual value below the primal proves the SVM optimal, whatever the solver did
     Z, Y = data()
     penalties = C * np.random.default_rng(1).uniform(0.5, 2.0, size=Y.shape)
     assert_optimal(Z, Y, penalties, tol=1e-8)
@@ -69,7 +69,7 @@ def test_objective_and_gap_equal_the_slow_formulas() -> None:
     assert min(gaps) > 1e-3
 
 
-def test_gap_rejects_a_perturbed_machine() -> None:
+def test_gap_rejects_a_perturbed_svm() -> None:
     Z, Y = data()
     C = np.ones(Y.shape)
     V, b, alpha = solve(Z, Y, C)
@@ -108,7 +108,7 @@ def test_two_points_by_hand(solver: object) -> None:
     np.testing.assert_allclose(b, [-1.24], atol=1e-6)
 
 
-def test_a_minority_at_the_centre_gives_the_zero_machine() -> None:
+def test_a_minority_at_the_centre_gives_the_zero_svm() -> None:
     # XOR-like: alpha can balance the classes' means, so v = 0 is optimal and the objective is 2 C min(n+, n-)
     Z = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]])
     Y = np.array([[-1.0], [-1], [-1], [-1], [1]])
@@ -120,7 +120,7 @@ def test_a_minority_at_the_centre_gives_the_zero_machine() -> None:
 
 @pytest.mark.parametrize("solver", [solve, solve_libsvm, solve_liblinear])
 def test_one_sided_problems(solver: object) -> None:
-    # one sign only: v = 0, b = that sign costs nothing; no rows at all: any machine is optimal, ours is zero
+    # one sign only: v = 0, b = that sign costs nothing; no rows at all: any SVM is optimal, ours is zero
     Z, Y = data(N=20, K=3)
     C = np.ones(Y.shape)
     Y[:, 0], C[Y[:, 1] > 0, 1], C[:, 2] = 1.0, 0.0, 0.0
@@ -131,7 +131,7 @@ def test_one_sided_problems(solver: object) -> None:
 
 @pytest.mark.parametrize("solver", [solve, solve_libsvm])
 def test_penalties_count_rows(solver: object) -> None:
-    # C = 0 is a row removed and 2 C a row repeated, in the objective and hence in the machine
+    # C = 0 is a row removed and 2 C a row repeated, in the objective and hence in the SVM
     Z, Y = data(N=40)
     times = np.arange(40) % 3
     V, b, _ = solver(Z, Y, np.repeat(times[:, None], 2, axis=1) * 0.7)  # type: ignore[operator]
@@ -196,7 +196,7 @@ def test_threads_agree() -> None:
 
 @pytest.mark.parametrize("start", ["zero", "answer", "near", "opposite", "huge"])
 def test_a_start_changes_the_way_only(start: str) -> None:
-    # the problem is convex: from any machines the same objective, also from those that mislead
+    # the problem is convex: from any SVMs the same objective, also from those that mislead
     Z, Y = data(K=3)
     C = np.random.default_rng(4).uniform(0.5, 5.0, size=Y.shape)
     V, b, _ = solve(Z, Y, C)
@@ -207,7 +207,7 @@ def test_a_start_changes_the_way_only(start: str) -> None:
     np.testing.assert_allclose(V2, V, atol=1e-4)
 
 
-def test_multipliers_prove_the_machine_for_huge_penalties() -> None:
-    # rounding may spoil the last iterate; the multipliers returned must belong to the machine returned
+def test_multipliers_prove_the_svm_for_huge_penalties() -> None:
+    # rounding may spoil the last iterate; the multipliers returned must belong to the SVM returned
     Z = np.repeat([[-1.0], [0.0], [-0.5], [0.0], [1.0], [-0.5]], 3, axis=1)
     assert_optimal(Z, np.array([[-1.0], [-1], [1], [1], [-1], [1]]), np.full((6, 1), 1e7), tol=1e-3)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The default value of raise_error
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize(("L", "K", "kind"), [(3, 1, "all"), (2, 4, "all"), (4, 3, "all"), (2, 3, "pairs")])
 def test_agrees_with_the_exact_solver(route: str, L: int, K: int, kind: str) -> None:
-    # two solvers, one strictly convex problem: closed form (K = 1), more machines than dimensions, one-vs-one
+    # two solvers, one strictly convex problem: closed form (K = 1), more SVMs than dimensions, one-vs-one
     rng = np.random.default_rng(K + L)
     N = 40
     V, b, F = rng.normal(size=(K, L)) * (1.0 + np.arange(K))[:, None], rng.normal(size=K), rng.normal(size=(N, L))
@@ -35,8 +35,8 @@ def test_agrees_with_the_exact_solver(route: str, L: int, K: int, kind: str) -> 
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_rows_without_machines_stay(route: str) -> None:
-    # no machine takes part: the optimum is z = f
+def test_rows_without_svms_stay(route: str) -> None:
+    # no SVM takes part: the optimum is z = f
     F = np.array([[1.5, -2.0], [0.5, 3.0]])
     Z, alpha = ROUTES[route](F, np.eye(2), np.zeros(2), np.ones((2, 2)), np.zeros((2, 2)))
     np.testing.assert_array_equal(Z, F)

@@ -18,7 +18,7 @@ class Score:
     """What the judge found on the test set.
 
     error, error_low, error_high: fraction of wrong predictions and its 95 % Wilson interval. n_wrong of n_test.
-    n_basis: number of basis functions, None where there are none; n_basis_sum: the sum over the machines that share
+    n_basis: number of basis functions, None where there are none; n_basis_sum: the sum over the SVMs that share
     them. parameter_bytes: size of what a prediction needs. predict_us: microseconds per sample on one thread,
     predict_all_us: on all that the experiment may use. classes: K labels. class_errors: K fractions. confusion: K rows
     of K counts, row = true class, column = predicted class.

@@ -138,7 +138,7 @@ class Outcome:
 
     @property
     def n_basis_sum(self) -> float | None:
-        """Median of their sum over the machines that share them."""
+        """Median of their sum over the SVMs that share them."""
         sizes = [score.n_basis_sum for score in self.scores if score.n_basis_sum is not None]
         return median(sizes) if sizes else None
 

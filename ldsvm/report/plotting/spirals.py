@@ -17,7 +17,7 @@ LINE, PALE = 0.9, "#BBBBBB"  # width of a boundary, colour of frames
 @dataclass(frozen=True)
 class MapPanel:
     """One column of `by_map`: samples X (N, 2) of classes y (N,), decision values (P, P) over the square from -edge to
-    edge, row by row from below, latent coordinates Z (N, 2), and the machine (3,), two weights and the bias.
+    edge, row by row from below, latent coordinates Z (N, 2), and the SVM (3,), two weights and the bias.
     """
 
     title: str
@@ -25,7 +25,7 @@ class MapPanel:
     y: NDArray[Any]
     values: NDArray[Any]
     Z: NDArray[Any]
-    machine: NDArray[Any]
+    svm: NDArray[Any]
     edge: float
 
 
@@ -39,7 +39,7 @@ def by_map(panels: Sequence[MapPanel]) -> Drawing:
         samples(column[0], panel.X, panel.y)
         boundary(column[0], panel.values, panel.edge)
         samples(column[1], panel.Z, panel.y)
-        _machine(column[1], panel.Z, panel.machine)
+        _svm(column[1], panel.Z, panel.svm)
     axes[0, 0].set_ylabel("input space", color=INK)
     axes[1, 0].set_ylabel("latent space", color=INK)
     return drawn(figure)
@@ -61,12 +61,12 @@ def boundary(axes: Any, values: NDArray[Any], edge: float) -> None:
     axes.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal")
 
 
-def _machine(axes: Any, Z: NDArray[Any], machine: NDArray[Any]) -> None:
-    """Draw where the machine is 0 (line) and -1 and 1 (dashed), in a square around the latent coordinates."""
+def _svm(axes: Any, Z: NDArray[Any], svm: NDArray[Any]) -> None:
+    """Draw where the SVM is 0 (line) and -1 and 1 (dashed), in a square around the latent coordinates."""
     low, high = Z.min(axis=0), Z.max(axis=0)
     half = 0.6 * float((high - low).max()) or 1.0
     x, y = (np.linspace(middle - half, middle + half, 60) for middle in (low + high) / 2)
-    values = machine[0] * x + machine[1] * y[:, None] + machine[2]
+    values = svm[0] * x + svm[1] * y[:, None] + svm[2]
     for level, style, width in ((-1.0, "--", 0.7), (0.0, "-", LINE), (1.0, "--", 0.7)):
         if values.min() < level < values.max():
             axes.contour(x, y, values, levels=[level], colors=[INK], linewidths=width, linestyles=style)

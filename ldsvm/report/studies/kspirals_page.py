@@ -150,7 +150,7 @@ def _two_dimensions(params: Params, fits: list[Fact]) -> base.Claim:
     two = [fact for fact in fits if fact["L"] == 2 < fact["K"] - 1]
     each = (f"{start} start, {_listed(_of(two, start), 'train_error', 100, ' %')}" for start in params.starts)
     return base.Claim(
-        "Paper: two dimensions do not always suffice for one-vs-all machines.",
+        "Paper: two dimensions do not always suffice for one-vs-all SVMs.",
         any(fact["train_error"] > 0 for fact in two),
         f"Training errors with L = 2: {'; '.join(each)}.",
     )
@@ -192,12 +192,12 @@ def _ideal_table(stopped: list[Fact], long: list[Fact], params: Params) -> base.
 def _protocol(params: Params) -> str:
     return (
         f"K spirals of {params.turns:g} turns with {params.n_samples:,} samples each and Gaussian noise of standard "
-        f"deviation {params.noise:g}; every sample is a centre; one-vs-all machines; lambda = {params.alpha:g} as in "
+        f"deviation {params.noise:g}; every sample is a centre; one-vs-all SVMs; lambda = {params.alpha:g} as in "
         "the paper. Width and C are the same for all K and L and chosen on validation spirals, which differ from the "
         "training spirals in their noise alone; so do the fresh ones, which choose nothing. Training stops when the "
         f"validation error has not fallen for {params.patience} iterations; mu starts at 2 and grows by half. The "
         "simplex start puts every class on a corner of a regular simplex, which is the paper's recipe; the random one "
         "gives every class one random centroid. Coordinates that are random sample by sample, the paper's other start, "
-        "leave exactly solved one-vs-all machines of four classes and more at zero weights. The paper tells neither "
+        "leave exactly solved one-vs-all SVMs of four classes and more at zero weights. The paper tells neither "
         "turns nor noise nor widths, and gives no numbers."
     )

@@ -54,7 +54,7 @@ def show(params: Params, found: base.Found) -> base.Page:
         "Two rows of panels, one column for each map. Above, the two spirals and the curve that separates them; below, "
         f"the same samples in the latent space. Training errors: {_listed(maps)}.",
         "Two spirals. Above: training samples and decision boundary for a linear map and for M basis functions. Below: "
-        "the samples in the latent space with the machine's boundary (line) and margins (dashed), each panel in its "
+        "the samples in the latent space with the SVM's boundary (line) and margins (dashed), each panel in its "
         "own units.",
         wide=True,
     )
@@ -115,16 +115,16 @@ def _neighbour_error(fitted: LDSVMClassifier, rows: spirals.Data) -> float:
 
 
 def _drawn(fitted: LDSVMClassifier, rows: spirals.Data, pixels: int) -> dict[str, Array]:
-    """Latent coordinates, decision values over the square, and the machine (its two weights and its bias)."""
+    """Latent coordinates, decision values over the square, and the SVM (its two weights and its bias)."""
     values = fitted.decision_function(spirals.square(pixels)).reshape(pixels, pixels)
-    machine = np.append(fitted.latent_coef_[0], fitted.intercept_[0])
-    return {"Z": fitted.transform(rows.train[0]).astype(np.float32), "g": values.astype(np.float32), "machine": machine}
+    svm = np.append(fitted.latent_coef_[0], fitted.intercept_[0])
+    return {"Z": fitted.transform(rows.train[0]).astype(np.float32), "g": values.astype(np.float32), "svm": svm}
 
 
 def _panel(found: base.Found, i: int, fact: dict[str, Any]) -> plotting.MapPanel:
     a = found.arrays
     title = f"{_name(fact)}\n{100 * fact['train_error']:.3g} % wrong"
-    return plotting.MapPanel(title, a["X"], a["y"], a[f"g_{i}"], a[f"Z_{i}"], a[f"machine_{i}"], spirals.EDGE)
+    return plotting.MapPanel(title, a["X"], a["y"], a[f"g_{i}"], a[f"Z_{i}"], a[f"svm_{i}"], spirals.EDGE)
 
 
 def _name(fact: dict[str, Any]) -> str:

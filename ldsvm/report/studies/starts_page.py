@@ -128,7 +128,7 @@ def _picture(name: str, problem: str, runs: Runs) -> Picture:
         name,
         curves(lines, problem),
         f"{problem}: nested objective and validation error over the iterations of every run; median objectives {told}.",
-        f"{problem}: one line for each seed. Iteration 0 is F and the machines fitted to the start. Dots: the "
+        f"{problem}: one line for each seed. Iteration 0 is F and the SVMs fitted to the start. Dots: the "
         "iteration kept by the validation error; rings: where the paper's rule stops.",
         wide=True,
     )

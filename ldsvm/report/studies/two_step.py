@@ -1,6 +1,6 @@
 """Alternating optimisation without auxiliary coordinates: g and F in turn on the nested objective (e:svm-nested).
 
-For one linear machine (two classes) and a map F(x) = W' phi(x). With g fixed, F is the convex QP
+For one linear SVM (two classes) and a map F(x) = W' phi(x). With g fixed, F is the convex QP
 
     min_{W,xi}  lam |W|^2 + C.xi   s.t.   y_n (v.W'phi_n + b) >= 1 - xi_n,   xi >= 0
 
@@ -55,7 +55,7 @@ def solver_here(wanted: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class FStep:
-    """The F-step's QP for features Phi (N, M), signs y (N,), penalties C (N,), and a machine v (L,), b."""
+    """The F-step's QP for features Phi (N, M), signs y (N,), penalties C (N,), and an SVM v (L,), b."""
 
     Phi: Array
     y: Array
@@ -155,7 +155,7 @@ def measure(problem: Problem, state: State) -> Info:
 def lowest(problem: Problem, known: float) -> tuple[float, float]:
     """Return the least value of the nested objective over all W and g, from above and from below.
 
-    For one machine it is a convex problem in u = W v and b: given u and s = |v|^2 the best W is u v' / s, so the
+    For one SVM it is a convex problem in u = W v and b: given u and s = |v|^2 the best W is u v' / s, so the
     objective is lam |u|^2 / s + s / 2 + C hinge, jointly convex and for each s a kernel SVM. With the best s it is
     sqrt(2 lam) |u| + C hinge, and sum(alpha) is below it for any alpha with y.alpha = 0, 0 <= alpha <= C and
     |Phi'(alpha y)| <= sqrt(2 lam). known: a value that was reached; the best s is not above it.
@@ -186,7 +186,7 @@ def _kernel_svm(gram: Array, y: Array, C: Array, scale: float) -> tuple[Array, A
     from sklearn.svm import SVC
 
     top = float(C.max())
-    machine = SVC(C=top * scale, kernel="precomputed", tol=1e-6, cache_size=200).fit(gram, y, sample_weight=C / top)
+    svm = SVC(C=top * scale, kernel="precomputed", tol=1e-6, cache_size=200).fit(gram, y, sample_weight=C / top)
     alpha = np.zeros(y.size)
-    alpha[machine.support_] = np.abs(machine.dual_coef_[0]) / scale
-    return alpha, y * (scale * (gram @ (alpha * y)) + machine.intercept_[0])
+    alpha[svm.support_] = np.abs(svm.dual_coef_[0]) / scale
+    return alpha, y * (scale * (gram @ (alpha * y)) + svm.intercept_[0])

@@ -61,13 +61,13 @@ def test_bound_is_below_every_map_for_any_multipliers() -> None:
     assert all(step.bound(s * free) <= lowest + 1e-9 for s in (1e3, -1e3))
 
 
-def test_f_step_of_a_machine_that_is_zero_is_the_zero_map() -> None:
+def test_f_step_of_a_svm_that_is_zero_is_the_zero_map() -> None:
     W, _ = replace(a_step(), v=np.zeros(2)).solve("osqp")
     np.testing.assert_allclose(W, 0.0, atol=1e-6)
 
 
 def test_objective_is_the_nested_one_and_never_rises(digits: Any, problem_of: Any) -> None:
-    # what the F-step lowers, and the machine's norm, are e:svm-nested of the same W; each step is an exact minimum
+    # what the F-step lowers, and the SVM's norm, are e:svm-nested of the same W; each step is an exact minimum
     problem, start = tiny_problem(digits, problem_of)
     state = alternating._begin(problem, start, 2.0)
     F_step = FStep(problem.regression.Phi.astype(float), problem.Y[:, 0], problem.C[:, 0], problem.lam,

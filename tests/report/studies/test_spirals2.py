@@ -42,7 +42,7 @@ def test_the_boundary_that_is_drawn_is_the_one_that_was_measured(found: base.Fou
     sure = np.abs(near) > 0.5
     assert sure.mean() > 0.5
     assert np.array_equal(near[sure] > 0, y[sure] == 1)
-    weights, bias = found.arrays["machine_2"][:2], found.arrays["machine_2"][2]
+    weights, bias = found.arrays["svm_2"][:2], found.arrays["svm_2"][2]
     assert np.array_equal(found.arrays["Z_2"] @ weights + bias > 0, y == 1)
 
 
@@ -78,8 +78,8 @@ def test_the_same_outcome_gives_the_same_figure(found: base.Found, page: base.Pa
     assert first.drawing == second.drawing
     assert first.drawing.png.startswith(b"\x89PNG")
     a = found.arrays
-    moved = plotting.MapPanel("", a["X"], a["y"], a["g_2"] + 0.3, a["Z_2"], a["machine_2"], spirals.EDGE)
-    still = plotting.MapPanel("", a["X"], a["y"], a["g_2"], a["Z_2"], a["machine_2"], spirals.EDGE)
+    moved = plotting.MapPanel("", a["X"], a["y"], a["g_2"] + 0.3, a["Z_2"], a["svm_2"], spirals.EDGE)
+    still = plotting.MapPanel("", a["X"], a["y"], a["g_2"], a["Z_2"], a["svm_2"], spirals.EDGE)
     assert plotting.by_map([moved]).svg != plotting.by_map([still]).svg
 
 
