@@ -127,6 +127,8 @@ class RowBlocks(Rows):
         check_count("rows", rows, 1)
         what = "y" if isinstance(y, np.ndarray) else str(y)
         try:
+            for file in [X] if isinstance(y, np.ndarray) else [X, y]:
+                _check_regular(file)
             inputs = np.load(X, mmap_mode="r", allow_pickle=False).shape
             labels = (y if isinstance(y, np.ndarray) else np.load(y, mmap_mode="r", allow_pickle=False)).shape
         except (OSError, ValueError, TypeError) as error:
@@ -182,7 +184,15 @@ def _files(where: Any) -> list[str]:
         every = [Path(file) for file in glob.glob(str(where), recursive=True)]
     if not every:
         raise BlockError(f"{where}: no Parquet file is there; wanted: a file, a folder with *.parquet, or a glob.")
+    for file in every:
+        _check_regular(file)
     return sorted(os.path.abspath(file) for file in every)
+
+
+def _check_regular(file: str | os.PathLike[str]) -> None:
+    """Raise BlockError for a pipe or a device, which may wait for ever once it is opened, and for a folder."""
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise BlockError(f"{file}: is a pipe, a device or a folder; wanted: a regular file.")
 
 
 def _hidden(parts: Sequence[str]) -> bool:

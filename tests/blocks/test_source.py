@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,19 @@ def test_a_file_that_cannot_be_used_is_named_at_once(change: Any, words: str, tm
     change(tmp_path)
     with pytest.raises(BlockError, match=words):
         RowBlocks.parquet(tmp_path / "nothing.parquet", "digit")
+
+
+def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
+    pipe, array = tmp_path / "rows.parquet", tmp_path / "X.npy"
+    os.mkfifo(pipe)
+    np.save(array, np.ones((3, 2)))
+    (tmp_path / "zero.parquet").symlink_to("/dev/zero")
+    for where in (pipe, tmp_path, [tmp_path / "zero.parquet"], str(tmp_path / "*.parquet")):
+        with pytest.raises(BlockError, match="is a pipe, a device or a folder; wanted: a regular file"):
+            RowBlocks.parquet(where, "digit")
+    for files in ((pipe, array), (array, pipe)):
+        with pytest.raises(BlockError, match="is a pipe, a device or a folder"):
+            RowBlocks.mapped(*files)
 
 
 def test_files_with_other_columns_are_named(train: Data, tmp_path: Path) -> None:
