@@ -118,19 +118,17 @@ class Run:
         """Keep a fitted classifier, loadable by `mlflow.sklearn.load_model`, with its signature and an example.
 
         Returns its address. name: of the model, letters, digits and underscores. X: a few rows (n, D) or texts (n,) of
-        its input. Numbers are declared as float64, to which `mlflow.pyfunc` converts smaller types; int64 it refuses,
-        as not each is a float64: call its `predict` with ``table.astype(float)``. The model's folder holds this package
-        too: `pip install -r requirements.txt` there makes an environment that predicts.
+        its input. `mlflow.pyfunc` takes tables with numbers of any type, see `served`. The model's folder holds this
+        package too: `pip install -r requirements.txt` there makes an environment that predicts.
         Raises RuntimeError if MLflow could not infer the signature.
         """
         import mlflow
-        from mlflow.models import Model, infer_signature
+        from mlflow.models import Model
 
         from ldsvm.tracking import served
 
         answers = fitted.predict(X)
         X = X if X.ndim == 1 else X.astype("float64")
-        signature = infer_signature(X, answers)
         with TemporaryDirectory() as folder, self.client.file.guard(), mlflow.start_run(run_id=self.id):
             own = wheel(Path(folder))  # and no `code_paths`, which would be imported wherever a model is loaded
             info = Model.log(
@@ -139,7 +137,7 @@ class Run:
                 flavor_name="sklearn",
                 sk_model=fitted,
                 name=name,
-                signature=signature,
+                signature=served.signature(X, answers),
                 input_example=X,
                 serialization_format="skops",
                 skops_trusted_types=TRUSTED,

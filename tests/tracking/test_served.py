@@ -103,11 +103,23 @@ def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracke
     assert found.metrics["accuracy_score"] == 1.0
 
 
-def test_int64_is_taken_as_float(logged: tuple[str, Any, Any]) -> None:
-    # not every int64 is a float64, so MLflow refuses it whatever the signature of numbers
+@pytest.mark.parametrize("kind", ["int64", "Int64", "Float64", "uint8", "float32", "float64", "object", "string"])
+def test_numbers_of_any_type_of_pandas(kind: str, logged: tuple[str, Any, Any]) -> None:
+    # what read_csv and convert_dtypes give; texts of numbers as well
     source, table, right = logged
     loaded = mlflow.pyfunc.load_model(source)
-    for kind in ("int64", "Int64"):
-        with pytest.raises(MlflowException, match=r"Can not safely convert [iI]nt64 to float64"):
-            loaded.predict(table.astype(kind))
-        assert np.array_equal(loaded.predict(table.astype(kind).astype(float)), right)
+    given = table.astype(kind).set_index(table.index + 7)  # by position, whatever the index
+    assert np.array_equal(loaded.predict(given[["age", "height"]].assign(more="x")), right)
+
+
+def test_missing_values_and_words_are_named(logged: tuple[str, Any, Any]) -> None:
+    source, table, _ = logged
+    loaded, given = mlflow.pyfunc.load_model(source), table.astype("Int64")
+    for cell, said in {pandas.NA: "no value", None: "no value"}.items():
+        given.loc[2, "age"] = cell
+        with pytest.raises(MlflowException, match=rf"Row 2 .of 0 to 59. has {said} in column 'age'"):
+            loaded.predict(given)
+    words = table.astype(object)
+    words.loc[3, "height"] = "tall"
+    with pytest.raises(MlflowException, match=r"Row 3 .of 0 to 59. has 'tall' in column 'height'; the model needs"):
+        loaded.predict(words)
