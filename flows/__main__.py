@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import json
 import logging
 import os
 import shlex
@@ -57,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one flow, or the command `data`, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["schema"]:
-        from flows.schema import schema
+        from ldsvm.experiment.config.schema import Config
 
-        print(schema())
+        print(json.dumps(Config.model_json_schema(), indent=2, ensure_ascii=False))
         return 0
     if given[:1] == ["data"]:
         return _data(given[1:])
@@ -68,14 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
-    from flows import environment
+    from flows import _cli
     from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.config.places import is_full
 
     try:
-        read = environment.anything if asked.name == "pipeline" else environment.experiment
+        read = _cli.anything if asked.name == "pipeline" else _cli.experiment
         config = read(asked.config, asked.overrides)
         if asked.name in PRODUCTION:
-            environment.produced(config, asked.name)
+            _cli.produced(config, asked.name)
     except ConfigError as error:
         return _complain(str(error), 2)
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
@@ -91,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if isinstance(error, ConfigError | DataError):
             return _complain(str(error), 2)
-        if environment.full(config.paths.runs):
+        if is_full(config.paths.runs):
             return _complain(f"{asked.name} failed: no space is left for {config.paths.runs}; {KEPT}", 1)
         where = ""
         if log.exists():
@@ -117,9 +119,9 @@ def _data(arguments: Sequence[str]) -> int:
 
 def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> int:
     from flows import environment
-    from flows.input_checks import check_inputs
-    from flows.progress import working
+    from flows._cli import check_inputs, working
     from ldsvm.experiment.compare.results import MethodFailed
+    from ldsvm.experiment.config.places import check_runs
     from ldsvm.tracking.client import Tracker, TrackingFailed
 
     check_inputs(config, asked.name)
@@ -127,7 +129,7 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)  # unwind as on Ctrl-C: mark runs, stop the server
     runs = config.paths.runs
-    environment.writable(runs)
+    check_runs(runs)
     environment.configure(runs)
     handler = _log_to(log)
     with environment.api(runs) as wait_for_api:
@@ -155,15 +157,18 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
 def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id: str, pipeline: str | None) -> None:
     from rich.console import Console
 
-    from flows.summary import summary
-    from ldsvm.report import tables
+    from flows._cli import repeated
+    from ldsvm.experiment.config.schema import Config
+    from ldsvm.report import curves, tables
     from ldsvm.report.publish import REPORT
     from ldsvm.tracking.client import link
     from ldsvm.tracking.server import remote
 
     console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
-    for title, header, rows in summary(config, asked.config, asked.overrides):
+    experiment = config if isinstance(config, Config) else None
+    variants = repeated(experiment, asked.config, asked.overrides) if experiment else []
+    for title, header, rows in curves.summary(config.results, experiment, variants):
         console.print(tables.terminal(title, header, rows))
     pages = _pages(config.paths.runs)
     if remote() is None:
@@ -223,7 +228,7 @@ def _only(handler: logging.Handler) -> None:
 
 def _remark(message: Warning | str, *_: object) -> None:
     """Show a warning as a sentence, without the line of code that gave it."""
-    from flows.progress import say
+    from flows._cli import say
     from ldsvm.tracking.server import redacted
 
     say(redacted(f"warning: {message}"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,42 +66,23 @@ def show(entries: Sequence[Entry], places: Places) -> int:
     from rich.console import Console
     from rich.table import Table
 
+    from ldsvm.datasets import stock
+
     table = Table(box=box.SIMPLE_HEAD)
     for name in HEADER:
         right = name in ("rows", "features", "classes", "MB")
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "licence")
     for entry in entries:
-        table.add_row(*_row(entry), state(entry, places))
+        table.add_row(*stock.row(entry), stock.state(entry, places))
     console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     console.print(table, markup=False)
     return 0
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
-    rows = f"{entry.rows:,}" + (f" + {entry.test_rows:,}" if entry.test_rows else "")
-    features = "text" if entry.features is None else f"{entry.features:,}"
-    size = f"{entry.size / 1e6:.1f}" if entry.size else "–"
-    return entry.name, rows, features, str(entry.classes), size, entry.licence
-
-
-def state(entry: Entry, places: Places) -> str:
-    """Return where a data set is now; whether it is sound, only `verify` tells."""
-    from ldsvm.datasets import local
-    from ldsvm.datasets.loading import SOURCES
-
-    for kind in ("installed", "generated"):
-        if kind in entry.sources:
-            return kind
-    if local.prepared(entry, places).exists():
-        return "prepared"
-    found = all(item.path for item in SOURCES[entry.name].items(entry, places))
-    return "raw files found" if found else "needs download"
-
-
 def fetch(entries: Sequence[Entry], places: Places) -> int:
     """Load each data set, which prepares it, and say where the prepared file is."""
-    from flows.progress import say, working
+    from flows._cli import say, working
     from ldsvm.datasets import load, local
 
     for entry in entries:
@@ -118,37 +99,14 @@ def fetch(entries: Sequence[Entry], places: Places) -> int:
 
 def verify(entries: Sequence[Entry], places: Places) -> int:
     """Print one line for each raw and prepared file; return 2 when one is damaged and 0 otherwise."""
+    from ldsvm.datasets import stock
+
     damaged = False
     for entry in entries:
-        for what, fault in _checks(entry, places):
+        for what, fault in stock.checks(entry, places):
             print(f"{entry.name:12s}{what}: {fault}", flush=True)
             damaged = damaged or fault.startswith("damaged")
     return 2 if damaged else 0
-
-
-def _checks(entry: Entry, places: Places) -> Iterator[tuple[str, str]]:
-    """Yield what there is to check, with ok, missing, or what is wrong with it."""
-    from functools import partial
-
-    from ldsvm.datasets import local
-    from ldsvm.datasets.dataset import DataError
-    from ldsvm.datasets.loading import SOURCES
-
-    path = local.prepared(entry, places)
-    items = [*SOURCES[entry.name].items(entry, places)]
-    if not {"installed", "generated"} & set(entry.sources):
-        check = partial(local.check_prepared, path, entry.sha256)
-        items.append(local.Item(path.name, path if path.exists() else None, check))
-    if not items:
-        yield "nothing on the disk", "ok"
-    for item in items:
-        try:
-            if item.path is not None:
-                item.check()
-            absent = "not prepared yet" if item.name == path.name else "missing"
-            yield item.name, absent if item.path is None else "ok"
-        except DataError as error:
-            yield item.name, f"damaged: {error}"
 
 
 def _parser() -> argparse.ArgumentParser:

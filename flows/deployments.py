@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from flows import ROOT
-from flows.progress import say
+from flows._cli import say
 
 POOL = "local"
 FILE = ROOT / "prefect.yaml"

@@ -3,176 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from flows import ROOT
 from flows.processes import await_answer, free_ports
 
 if TYPE_CHECKING:
-    from ldsvm.datasets.files import FileSpec
-    from ldsvm.experiment.config.production import ProductionConfig
-    from ldsvm.experiment.config.schema import Config
-    from ldsvm.report.studies.config import StudyConfig
-
-SPACE_MIB = 50  # two empty stores take 15
-
-
-def experiment(config: str, overrides: Sequence[str]) -> Config:
-    """Return the checked experiment of a file and its "key=value" lines; raise ConfigError with one sentence.
-
-    Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
-    """
-    from ldsvm.experiment.config.load import ConfigError
-    from ldsvm.report.studies.config import StudyConfig
-
-    found = anything(config, overrides)
-    if isinstance(found, StudyConfig):
-        raise ConfigError(f"{config} is a study; run it with the flow pipeline.")
-    if found.vary is not None:
-        raise ConfigError(f"{config} varies {found.vary.key}; run it with the flow pipeline, or set vary=null.")
-    return found
-
-
-def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
-    """Return the checked experiment or study of a file; raise ConfigError with one sentence.
-
-    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
-    """
-    from ldsvm.experiment.config.load import load_config
-    from ldsvm.report.studies.config import is_study, load_study
-
-    if os.environ.get("LDSVM_RUNS"):
-        _confine({"config": str(ROOT / config)}, [ROOT / "conf"])
-    if is_study(config, root=ROOT):
-        return load_study(config, _ours(overrides), root=ROOT)
-    found = load_config(config, _ours(overrides), root=ROOT)
-    if os.environ.get("LDSVM_RUNS"):
-        _confine(_places(found))
-        for key, spec in _specs(found):
-            for file in _files(spec):  # also through links and globs, and labels that a name puts elsewhere
-                _confine({f"{key}, which reads {file},": str(file)})
-        _check_addresses(found)
-    return found
-
-
-def _places(config: Config) -> dict[str, str | None]:
-    """Return the files and folders that an experiment reads and writes, by key, but for paths.runs."""
-    found = {"dataset.path": config.dataset.path, "dataset.test_path": config.dataset.test_path}
-    found["paths.cache"] = str(config.paths.cache)
-    if config.production and (score := config.production.score):
-        found |= {f"production.score.{key}": str(ROOT / getattr(score, key)) for key in ("input", "output")}
-    return found
-
-
-def _specs(config: Config) -> list[tuple[str, FileSpec]]:
-    """Return what an experiment reads of users' files, with its key."""
-    from ldsvm.datasets.files import FileSpec
-
-    specs = [] if config.dataset.files is None else [("dataset.path", config.dataset.files)]
-    if config.production and (score := config.production.score):
-        given = str(ROOT / Path(score.input).expanduser())
-        specs.append(("production.score.input", FileSpec(given, format=score.format or config.dataset.format)))
-    return specs
-
-
-def _files(spec: FileSpec) -> list[Path]:
-    """Return the files that would be opened now; none where they cannot be found, which reading them says."""
-    from ldsvm.datasets import DataError
-    from ldsvm.datasets.files.find import find
-
-    with suppress(DataError):
-        return [file for one in find(spec) if one is not None for file in one.files]
-    return []
-
-
-def _check_addresses(config: Config) -> None:
-    """Raise ConfigError for a Ray that the operator has not named in LDSVM_RAY_ADDRESSES: it would get our data."""
-    from ldsvm.experiment.config.load import ConfigError
-
-    allowed = os.environ.get("LDSVM_RAY_ADDRESSES", "").replace(",", " ").split()
-    given = {f"methods.{name}.executor.address": m.executor.address for name, m in config.methods.items() if m.executor}
-    for key, address in {**given, "search.ray_address": config.search.ray_address}.items():
-        if address is not None and address not in allowed:
-            names = ", ".join(allowed) or "none"
-            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_RAY_ADDRESSES says.")
-
-
-def _confine(places: Mapping[str, str | None], more: Sequence[Path] = ()) -> None:
-    """Raise ConfigError for a place that a deployed run may not reach: whoever can start one can name any path."""
-    from ldsvm.experiment.config.load import ConfigError
-
-    given = [
-        os.environ["LDSVM_RUNS"],
-        os.environ.get("LDSVM_DATA_HOME"),
-        *os.environ.get("LDSVM_DATA", "").split(os.pathsep),
-    ]
-    roots = [ROOT / "data", *more, *(Path(root) for root in given if root)]
-    for key, place in places.items():
-        if place is not None and not any(Path(place).expanduser().resolve().is_relative_to(r.resolve()) for r in roots):
-            allowed = ", ".join(map(str, roots))
-            raise ConfigError(f"{key} is {place}; allowed in a deployed run: below {allowed}, or make up DATA=FOLDER.")
-
-
-def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
-    """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
-    from ldsvm.experiment.config.load import ConfigError
-
-    found = getattr(config, "production", None)
-    if found is None:
-        raise ConfigError(f"{config.name} has no section production; use a file with one, see conf/production.")
-    if name == "score" and found.score is None:
-        raise ConfigError(f"{config.name} has no section production.score; add one with input and output.")
-    return cast("ProductionConfig", found)
-
-
-def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
-    """Return an experiment once for each value of what it varies."""
-    from ldsvm.experiment.config.load import variants
-
-    return variants(config, path, _ours(overrides), root=ROOT)
-
-
-def _ours(overrides: Sequence[str]) -> list[str]:
-    runs = os.environ.get("LDSVM_RUNS")
-    return [*([f"paths.runs={json.dumps(runs)}"] if runs else []), *overrides]
-
-
-def writable(runs: Path) -> None:
-    """Make the folder of results when it is absent; raise ConfigError when it cannot hold them."""
-    from ldsvm.experiment.config.load import ConfigError
-
-    if marks := {"?", "#", "%"} & set(str(runs)):
-        raise ConfigError(
-            f"paths.runs is {runs}; allowed: a path without {marks.pop()}, which addresses of databases cannot have."
-        )
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
-    if not os.access(runs, os.W_OK):
-        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
-    if (left := shutil.disk_usage(runs).free >> 20) < SPACE_MIB:
-        raise ConfigError(f"paths.runs is {runs}, where {left} MiB are left; allowed: a disk with {SPACE_MIB} MiB.")
-
-
-def full(runs: Path) -> bool:
-    """Return whether the disk of the folder of results is full, which explains whatever went wrong."""
-    return runs.exists() and shutil.disk_usage(runs).free < 2**20
+    pass
 
 
 def configure(runs: Path) -> None:
@@ -229,6 +79,7 @@ def attend() -> None:
 
     if flow_run.id is None:  # after a crash the worker itself loads the flow once more, to look for hooks
         return
+    from flows._cli import anything
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.tracking.client import Tracker, link
 

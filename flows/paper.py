@@ -14,14 +14,13 @@ from pathlib import Path
 
 import yaml
 
-from flows import ROOT, environment
+from flows import ROOT
+from flows._cli import anything
 from ldsvm.experiment.config.load import ConfigError
-from ldsvm.report import build, html
-from ldsvm.report.publish import EXTRACT, REPORT
+from ldsvm.experiment.config.places import check_runs
+from ldsvm.report import paper
 
-FAILED = "The last run did not finish all of its work; what is shown may be of an earlier one."
 LIST = ROOT / "conf" / "paper.yaml"
-SMALL = "Fewer samples, sizes and seeds than the paper has: what holds at its sizes need not hold at these."
 
 
 class Terminated(KeyboardInterrupt):
@@ -73,28 +72,13 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[Item] = ()) -> Path:
-    """Write a page with claims, comparisons and main figures of all, and links to their reports, and return it.
-
-    failed: those whose last run did not do all of its work.
-    """
-    parts = [html.heading("The paper, reproduced" + (" in small" if fast else ""), 1)]
-    parts += [html.paragraph(SMALL, "lede")] if fast else []
+    """Write the page over all and return it. failed: those whose last run did not do all of its work."""
+    entries = []
     for item in found:
-        config = environment.anything(item.file, item.overrides(fast, more))
-        runs = config.paths.runs
-        parts.append(html.heading(config.title))
-        if item in failed:
-            parts.append(html.paragraph(FAILED, "lede"))
-        extract = config.results / EXTRACT
-        if not extract.is_file():
-            command = shlex.join(["python", *item.command(fast, more)[1:]])
-            parts.append(html.paragraph(f"No result yet: {command}", "soft"))
-            continue
-        made = time.strftime("%Y-%m-%d %H:%M", time.localtime(extract.stat().st_mtime))
-        parts.append(html.link(f"the report, of {made}", f"{config.results.name}/{REPORT}"))
-        parts.append(extract.read_text(encoding="utf-8", errors="replace"))
-    name = "paper-small.html" if fast else "paper.html"
-    return build.write(runs / "results" / name, html.page("The paper, reproduced", parts))
+        config = anything(item.file, item.overrides(fast, more))
+        command = shlex.join(["python", *item.command(fast, more)[1:]])
+        entries.append(paper.Entry(config.title, config.results, command, item in failed))
+    return paper.overview(entries, fast)
 
 
 def main() -> int:
@@ -113,8 +97,7 @@ def main() -> int:
     print(f"{whole:6g} min in all on two cores, if all is new")
     try:
         for item in found:  # a mistake shows before the first hour
-            config = environment.anything(item.file, item.overrides(asked.fast, asked.overrides))
-            environment.writable(config.paths.runs)
+            check_runs(anything(item.file, item.overrides(asked.fast, asked.overrides)).paths.runs)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2

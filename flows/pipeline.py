@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows.compare import compare
-from flows.environment import anything, repeated
-from flows.progress import run_name
-from flows.stages import prepare_data
+from flows._cli import anything, repeated, run_name
+from flows._runtime import compare, prepare_data
 from flows.study import run_study
 from flows.vary import vary
 from ldsvm.report.studies.config import StudyConfig

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows.environment import experiment
-from flows.progress import run_name
-from flows.stages import prepare_data
+from flows._cli import experiment, run_name
+from flows._runtime import prepare_data
 
 
 @flow(name="prepare", flow_run_name=run_name)

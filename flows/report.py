@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows.environment import experiment
-from flows.progress import run_name
-from flows.stages import prepare_data, write_report
+from flows._cli import experiment, run_name
+from flows._runtime import prepare_data, write_report
 from ldsvm.experiment.config.load import ConfigError
 from ldsvm.report.publish import collect
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.environment import experiment, produced
-from flows.progress import run_name, say
+from flows._cli import experiment, produced, run_name, say
 from ldsvm.production.registry import Registry
 from ldsvm.tracking.client import Tracker
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows.compare import compare
-from flows.environment import experiment
-from flows.progress import run_name
-from flows.stages import prepare_data
+from flows._cli import experiment, run_name
+from flows._runtime import compare, prepare_data
 
 
 @flow(name="search", flow_run_name=run_name)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from flows import ROOT, deployments, environment, processes
+from flows._cli import working
 from flows.deployments import POOL
 from flows.processes import Process
-from flows.progress import working
 
 NAMES = ("prefect", "mlflow", "worker")  # in the order of their start
 EPILOG = """
@@ -233,13 +233,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     action = parser.parse_args(arguments).action
     from ldsvm.atomic import alone
     from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.config.places import check_runs
     from ldsvm.experiment.search.failure import sentence
 
     try:
         if sys.platform != "linux":
             raise ConfigError(f"the system is {sys.platform}; allowed: linux, where /proc says what runs.")
         settings = _settings()
-        environment.writable(settings.runs)
+        check_runs(settings.runs)
         if action == "status":
             return _act(action, settings)
         with alone(settings.file("worker").parent):

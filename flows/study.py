@@ -12,14 +12,13 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from flows import ROOT
-from flows.progress import key, working
-from flows.stages import TRACKING
-from ldsvm.datasets.words import slug
+from flows._cli import key, working
+from flows._runtime import TRACKING, tracked
 from ldsvm.report.marks import escape
 from ldsvm.report.studies import keep
 from ldsvm.report.studies.base import Context, Page, study
 from ldsvm.report.studies.config import StudyConfig
-from ldsvm.report.studies.publish import note, publish
+from ldsvm.report.studies.publish import note, publish, track
 from ldsvm.tracking.client import Tracker, TrackingFailed
 
 
@@ -27,12 +26,10 @@ def run_study(config: StudyConfig) -> str:
     """Compute, unless it has been, write the page, track it, and return the page's path."""
     compute(config, return_state=True).result()
     files = write_page(config)
-    state = track_study(config, files, return_state=True)
-    found = state.result(raise_on_failure=False)
-    if isinstance(found, TrackingFailed):
-        raise TrackingFailed(f"{str(found).removesuffix('.')}; the page is complete, and the same command tracks it.")
-    if isinstance(found, BaseException):
-        raise found
+    lost: list[str] = []
+    tracked(lost, track_study, config, files)
+    if lost:
+        raise TrackingFailed(f"{lost[0].removesuffix('.')}; the page is complete, and the same command tracks it.")
     return files[0]
 
 
@@ -70,17 +67,5 @@ def write_page(config: StudyConfig) -> list[str]:
 @task(name="track study", task_run_name="track study", **TRACKING)
 def track_study(config: StudyConfig, files: list[str]) -> None:
     """Log the claims, tables and files in one run."""
-    from ldsvm.tracking.results import track_circumstances
-
-    page = page_of(config)
     tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
-    tracker.sweep()
-    kept = sum(claim.holds for claim in page.claims)
-    with tracker.run(f"{config.title} · {kept} of {len(page.claims)} claims hold", kind="method") as run:
-        run.log({"study": config.study, "seed": config.seed}, {"claims": len(page.claims), "claims_that_hold": kept})
-        run.describe(note=note(config, page))
-        run.files([Path(file) for file in files])
-        for table in page.tables:
-            columns = {head: [row[i] for row in table.rows] for i, head in enumerate(table.header)}
-            run.table(f"{slug(table.title)}.json", columns)
-        track_circumstances(run, config.model_dump_json(indent=1, exclude={"paths"}), ROOT)
+    track(config, page_of(config), [Path(file) for file in files], tracker, ROOT)

@@ -8,9 +8,8 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from flows.compare import contests, finish, hands
-from flows.progress import working
-from flows.stages import prepare_data
+from flows._cli import working
+from flows._runtime import contests, finish, hands, prepare_data
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config.schema import Config
 from ldsvm.report.curves import publish_curves

@@ -9,8 +9,8 @@ written down first, and whoever finds it there after a kill finishes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,6 +49,23 @@ class Version:
 
     def __str__(self) -> str:
         return f"{self.name} version {self.number}"
+
+
+@contextmanager
+def turn(runs: Path, model: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Let one retraining of a production model at a time work in the folder `runs`, however it was started.
+
+    The next one waits before it looks for new rows, so it finds what became of them and does not judge them again.
+    on_wait: called before it waits.
+    """
+    folder = runs / "registry" / model
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(folder, wait=False))
+        except BlockingIOError:
+            on_wait()
+            held.enter_context(alone(folder))
+        yield
 
 
 class Registry:

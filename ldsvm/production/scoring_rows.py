@@ -20,6 +20,9 @@ from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
 from ldsvm.datasets.words import shown, told
+from ldsvm.experiment.config.production import ScoreConfig
+from ldsvm.experiment.config.schema import DatasetConfig
+from ldsvm.experiment.config.yaml_merge import found as looked_for
 from ldsvm.experiment.prepared import as_they_came
 
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
@@ -51,6 +54,29 @@ class Scoring:
     format: str | None = None
     escape_formulas: bool = True
     spelling: Spelling = USUAL
+
+    @classmethod
+    def of(cls, dataset: DatasetConfig, asked: ScoreConfig, model: Any, name: str, source: str, root: Path) -> Scoring:
+        """Return what a file asks of the model `name`. root: the project's folder. Raises DataError."""
+        names = getattr(model, "feature_names_in_", None)
+        if names is None and dataset.text is None:
+            raise DataError(f"{name} was trained on inputs without names; a file can be scored by names only.")
+        place, output = places(asked, root)
+        return cls(
+            input=place, output=output,
+            columns=None if names is None else tuple(map(str, names)), text=dataset.text,
+            keep=asked.keep, rows=asked.rows, model=name, missing=dataset.missing == "impute",
+            source=source, format=asked.format or dataset.format,
+            escape_formulas=asked.escape_formulas, spelling=asked.spelling(dataset.decimal, dataset.missing_values),
+        )  # fmt: skip
+
+
+def places(asked: ScoreConfig, root: Path) -> tuple[str, Path]:
+    """Return input and output: the input is looked for like dataset.path, in the working directory and then in `root`,
+    the project's folder; the output is written below the working directory.
+    """
+    given = str(Path(asked.input).expanduser())
+    return looked_for(given, root) or given, Path.cwd() / Path(asked.output).expanduser()
 
 
 @dataclass(frozen=True)

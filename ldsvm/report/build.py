@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from ldsvm.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
@@ -18,6 +17,7 @@ from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.outcome import Outcome, percent
 from ldsvm.experiment.compare.record import LATENT
 from ldsvm.experiment.compare.results import Result
+from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
@@ -249,7 +249,7 @@ def closing(config: Config, splits: Sequence[Prepared]) -> str:
             html.facts(data),
             *(html.paragraph(remark, "soft") for remark in remarks),
             *circumstances(config.n_jobs),
-            html.details("The whole configuration", html.code(settings(config))),
+            html.details("The whole configuration", html.code(as_yaml(config))),
         ]
     )
 
@@ -268,14 +268,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # such as this package itself, run from a checkout without an installation
         return "not installed"
-
-
-def settings(config: Config) -> str:
-    """Return the configuration as YAML, without the folders of this machine."""
-    tree = config.model_dump(mode="json", exclude={"paths"}, exclude_defaults=True)
-    tree["dataset"] |= {k: Path(v).name for k, v in tree["dataset"].items() if k in ("path", "test_path") and v}
-    text: str = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
-    return text
 
 
 def write(file: Path, content: str | bytes) -> Path:

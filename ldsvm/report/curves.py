@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ldsvm.datasets.words import slug
@@ -95,6 +95,23 @@ def table(config: Config, series: Sequence[Sequence[Outcome]]) -> tuple[list[str
         *(f"{value:,}" if isinstance(value, int) else str(value) for value in config.vary.values),
     ]
     return header, [[name, *(_cell(those.get(name)) for those in found)] for name in config.methods]
+
+
+def summary(
+    folder: Path, config: Config | None, variants: Sequence[Config]
+) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Yield title, header and rows of the tables of an experiment, of any kind, then of the claims on it.
+
+    folder: of the results. config: None for a study. variants: one for each value that it varies, else itself.
+    """
+    for problem in () if config is None else config.problems:
+        series = [publish.collect(one, problem) for one in variants]
+        if config is not None and (config.vary is not None or series[0]):
+            found = table(config, series) if config.vary is not None else tables.main(series[0])
+            yield (f"{problem.name}, test set", *found)
+    for name, verdicts in claims.read(folder).items():
+        if verdicts:
+            yield f"{name}, claims", ["claim", "holds here", "measured"], claims.rows(verdicts)
 
 
 def _cell(outcome: Outcome | None) -> str:

@@ -15,7 +15,7 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
 from ldsvm.report import build, claims, html, tables
 from ldsvm.report.build import write
-from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.client import Run, Tracker
 
 REPORT, FACTS = "report.html", "prepared.json"
 EXTRACT = "extract.html"  # what a page over several experiments shows of one
@@ -77,6 +77,14 @@ def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> No
         tracker.get(those.problem).files([*files[""], published.page])
         for method, run_id in those.methods.items():
             tracker.get(run_id).files(files.get(method, []))
+
+
+def describe(run: Run, config: Config, problem: ProblemConfig, names: Sequence[str], about: str = "") -> None:
+    """Write the standing of the methods `names` into the name, behind `about`, and the page of a problem's run."""
+    found = [outcome for outcome in collect(config, problem) if outcome.method in names]
+    stopped = "" if len(found) == len(names) else f"stopped after {len(found)} of {len(names)} · "
+    run.describe(name=f"{about}{problem.name} · {stopped}{standing(found)}", note=build.note(problem, found))
+    run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure and not o.foreseen) or None
 
 
 def _problem(

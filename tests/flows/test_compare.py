@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pytest
 
-from flows.compare import hands
+from flows._runtime import hands
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from flows import progress
-from flows.stages import _Telling
+from flows import _cli as progress
+from ldsvm.report.progress import Progress
 
 
 @pytest.mark.parametrize(("refused", "arrives"), [(0, True), (1, True), (2, True), (progress.TRIES, False)])
@@ -42,7 +42,7 @@ def test_without_a_key_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_training_tells_what_it_does_before_it_iterates_and_then_its_iterations() -> None:
     said: list[str] = []
     news: Any = lambda text, share=None: said.append(text)  # noqa: E731
-    telling = _Telling(news, 0, 1)
+    telling = Progress(news, 0, 1)
     telling.step({"doing": "reading the rows, blocks: 40"})
     telling.step({"iteration": 0, "valid_error": 0.25})
     assert said == ["first trials; reading the rows, blocks: 40", "first trials; iteration 0, validation 25.0 %"]

@@ -21,9 +21,9 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 
-from flows import deployments, environment, processes
+from flows import __main__ as command
+from flows import _cli, deployments, environment, processes
 from flows.processes import Process
-from flows.schema import schema
 from flows.service import main
 from ldsvm.experiment.config.load import ConfigError, load_config
 
@@ -106,7 +106,7 @@ def test_parameters_of_a_deployed_run_do_not_reach_out_of_the_data(
     monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("LDSVM_DATA", raising=False)
     with pytest.raises(ConfigError, match=said):
-        environment.anything(config, overrides)
+        _cli.anything(config, overrides)
 
 
 def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
@@ -115,11 +115,11 @@ def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
     monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("LDSVM_DATA", f"/nowhere{os.pathsep}{tmp_path / 'mine'}")
     (tmp_path / "mine").mkdir()
-    found = environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'x.csv'}"])
+    found = _cli.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'x.csv'}"])
     assert found.dataset.path == str(tmp_path / "mine" / "x.csv")
     (tmp_path / "mine" / "link").symlink_to("/etc")
     with pytest.raises(ConfigError, match=r"^dataset\.path is "):
-        environment.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
+        _cli.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
 
 
 def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,16 +135,16 @@ def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, mon
     (inside / "beside.idx1").symlink_to(outside / "labels.idx1")
     score = "production.score={{input: {}, output: data/y.csv}}"
     table, images = f"dataset.path={inside}/{{}}", f"dataset.path={inside / 'images.idx3'}"
-    assert environment.experiment("conf/own_table.yaml", [table.format("own/*.csv")])
+    assert _cli.experiment("conf/own_table.yaml", [table.format("own/*.csv")])
     for wrong in (
         [table.format("folder")], [table.format("*/*.csv")], [table.format("**/*.csv")],
         [images, "dataset.label=../theirs/labels.idx1"], [images, f"dataset.label={outside / 'labels.idx1'}"],
         [images, "dataset.label=beside.idx1"],
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: below"):
-            environment.experiment("conf/own_table.yaml", wrong)
+            _cli.experiment("conf/own_table.yaml", wrong)
     with pytest.raises(ConfigError, match=r"^production\.score\.input, which reads .*; allowed"):
-        environment.experiment("conf/production/digits.yaml", [score.format(inside / "*" / "*.csv")])
+        _cli.experiment("conf/production/digits.yaml", [score.format(inside / "*" / "*.csv")])
 
 
 def test_a_deployed_run_joins_the_rays_that_the_operator_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,10 +154,10 @@ def test_a_deployed_run_joins_the_rays_that_the_operator_names(tmp_path: Path, m
     fits = ["methods.ours.executor={kind: ray, address: 'head:6379'}"]
     for given, key in ((trials, "search.ray_address"), (fits, "methods.ours.executor.address")):
         with pytest.raises(ConfigError, match=f"^{key} is head:6379; allowed in a deployed run: none, as"):
-            environment.experiment("conf/production/digits.yaml", given)
+            _cli.experiment("conf/production/digits.yaml", given)
     monkeypatch.setenv("LDSVM_RAY_ADDRESSES", "other:1, head:6379")
-    assert environment.experiment("conf/production/digits.yaml", trials).search.ray_address == "head:6379"
-    assert environment.experiment("conf/production/digits.yaml", fits)
+    assert _cli.experiment("conf/production/digits.yaml", trials).search.ray_address == "head:6379"
+    assert _cli.experiment("conf/production/digits.yaml", fits)
 
 
 EVERY = [
@@ -171,7 +171,7 @@ def test_what_is_deployed_names_files_that_load_and_no_place_of_this_machine() -
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users|opt)\b|https?://|localhost", text)
     assert list(deployments.described()) == EVERY
     for one in said["deployments"]:
-        assert environment.experiment(**one["parameters"]).paths.runs == ROOT / "runs"
+        assert _cli.experiment(**one["parameters"]).paths.runs == ROOT / "runs"
         file, _, flow = one["entrypoint"].partition(":")
         assert file == f"flows/{flow}.py" and one["work_pool"]["name"] == "local"
         assert one["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
@@ -299,9 +299,9 @@ def test_a_prefect_yaml_that_cannot_be_read_is_one_sentence_before_anything_star
 
 def test_under_make_up_its_folder_is_the_one_that_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDSVM_RUNS", "/a: folder")
-    found = environment.experiment("conf/digits.yaml", ["seed=3"])
+    found = _cli.experiment("conf/digits.yaml", ["seed=3"])
     assert (found.paths.runs, found.seed) == (Path("/a: folder"), 3)
-    assert environment.experiment("conf/digits.yaml", ["paths.runs=/named"]).paths.runs == Path("/named")
+    assert _cli.experiment("conf/digits.yaml", ["paths.runs=/named"]).paths.runs == Path("/named")
 
 
 def test_make_clean_leaves_a_folder_in_use_alone(tmp_path: Path) -> None:
@@ -322,11 +322,14 @@ def test_make_clean_leaves_a_folder_in_use_alone(tmp_path: Path) -> None:
     assert (done.returncode, runs.exists()) == (0, False), done.stderr
 
 
-def test_the_schema_accepts_the_experiments_and_refuses_what_they_may_not_say() -> None:
+def test_the_schema_accepts_the_experiments_and_refuses_what_they_may_not_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """An independent validator reads the schema; pydantic, which wrote it, only says what the merged files are."""
     import jsonschema  # type: ignore[import-untyped]
 
-    check = jsonschema.Draft202012Validator(json.loads(schema())).is_valid
+    assert command.main(["schema"]) == 0
+    check = jsonschema.Draft202012Validator(json.loads(capsys.readouterr().out)).is_valid
     for file in ("digits.yaml", "blocks.yaml", "own_table.yaml", "experiments/mnist10.yaml", "experiments/pcmac.yaml"):
         tree = load_config(f"conf/{file}", root=ROOT).model_dump(mode="json", exclude_unset=True)
         assert check(tree)

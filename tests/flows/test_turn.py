@@ -13,6 +13,7 @@ import pytest
 
 from flows import retrain
 from ldsvm.production.promotion import Look
+from ldsvm.production.registry import turn
 from ldsvm.production.retraining import Decision
 
 
@@ -50,9 +51,9 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
 
 
 def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="failed"), retrain.turn(tmp_path, "m"):
+    with pytest.raises(ValueError, match="failed"), turn(tmp_path, "m"):
         raise ValueError("failed")
-    with retrain.turn(tmp_path, "m"):
+    with turn(tmp_path, "m"):
         pass
 
 
@@ -64,7 +65,7 @@ def test_what_ends_a_retraining_is_left_to_its_last_line(
     tracker = MagicMock(**{"run.return_value.__enter__.return_value": run})
     config = MagicMock(**{"dataset.name": "rows"})
     monkeypatch.setattr(retrain.promotion, "look", lambda *_: look)
-    monkeypatch.setattr("flows.progress._Page._send", lambda *_: None)
+    monkeypatch.setattr("flows._cli._Page._send", lambda *_: None)
     assert retrain.look_for_news.fn(config, None, None, [], None) is look
     retrain.record_decision.fn(config, tracker, look, None)
     said = capsys.readouterr().err

@@ -14,13 +14,13 @@ from unittest.mock import MagicMock
 import pytest
 from markdown_it import MarkdownIt
 
-from flows import progress, retrain, stages
+from flows import _cli, _runtime, challenge
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.search.trial import Trial
 from ldsvm.production.gate import Check, Verdict
-from ldsvm.report import build, marks, tables
+from ldsvm.report import build, marks, retraining, tables
 from ldsvm.report.card import card
 from ldsvm.report.claims import Claim
 from ldsvm.report.studies import publish as studies
@@ -105,25 +105,25 @@ def test_model_cards() -> None:
 def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     published: Any = SimpleNamespace(page="p")
-    monkeypatch.setattr(stages.publish, "publish", lambda *_: published)
-    monkeypatch.setattr(stages.publish, "collect", lambda *_: [DONE])
-    monkeypatch.setattr(stages.preparation, "read", lambda _: [])
+    monkeypatch.setattr(_runtime.publish, "publish", lambda *_: published)
+    monkeypatch.setattr(_runtime.publish, "collect", lambda *_: [DONE])
+    monkeypatch.setattr(_runtime.preparation, "read", lambda _: [])
     for kind in ("table", "markdown"):
-        monkeypatch.setattr(stages, f"create_{kind}_artifact", lambda what, key, *about: sent.extend([what, *about]))
+        monkeypatch.setattr(_runtime, f"create_{kind}_artifact", lambda what, key, *about: sent.extend([what, *about]))
     config: Any = SimpleNamespace(name="c", results=Path(), problems=[SimpleNamespace(name=LABEL)])
-    stages.write_report.fn(config, "facts")
+    _runtime.write_report.fn(config, "facts")
     (row, _), about, note, about_note = sent
     assert headings(row["method"]) == headings(about) == headings(about_note) == []
     assert headings(note) == [LINE]
 
     monkeypatch.setattr("prefect.artifacts.create_progress_artifact", lambda percent, key, text: sent.append(text))
-    progress._Page("key").show(LABEL, 0.5)
+    _cli._Page("key").show(LABEL, 0.5)
     assert headings(sent[-1]) == []
 
     run = MagicMock()
     run.describe = lambda note: sent.append(note)
     look: Any = SimpleNamespace(decision=SimpleNamespace(action="none", sentence=LABEL), new=0, drift=None, sha256="a")
-    monkeypatch.setattr(retrain, "asdict", lambda _: {})
+    monkeypatch.setattr(retraining, "asdict", lambda _: {})
     tracker: Any = SimpleNamespace(run=lambda *_, **__: nullcontext(run))
-    retrain.record_decision.fn(MagicMock(), tracker, look, None)
+    challenge.record_decision.fn(MagicMock(), tracker, look, None)
     assert headings(sent[-1]) == []

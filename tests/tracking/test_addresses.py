@@ -47,7 +47,9 @@ def test_the_last_lines_of_a_run_hold_no_password_and_labels_as_they_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:PW@host:5000")
-    monkeypatch.setattr("flows.summary.summary", lambda *_: [(":smile:", ["method", ":bug:"], [[":cat:", "[red]1"]])])
+    monkeypatch.setattr(
+        "ldsvm.report.curves.summary", lambda *_: [(":smile:", ["method", ":bug:"], [[":cat:", "[red]1"]])]
+    )
     config: Any = SimpleNamespace(name="tiny", results=Path("results"), paths=SimpleNamespace(runs=Path("runs")))
     command._show(argparse.Namespace(config="c", overrides=[]), config, "1", None)
     said = capsys.readouterr().out

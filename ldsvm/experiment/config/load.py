@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.datasets.catalog import catalogue
@@ -71,6 +72,14 @@ def variants(config: Config, path: str | Path, overrides: Sequence[str], *, root
     key = config.vary.key
     each = [[*overrides, f"{key}={json.dumps(value)}", "vary=null"] for value in config.vary.values]
     return [load_config(path, given, root=root) for given in each]
+
+
+def as_yaml(config: Config) -> str:
+    """Return a configuration as YAML, without the folders of this machine."""
+    tree = config.model_dump(mode="json", exclude={"paths"}, exclude_defaults=True)
+    tree["dataset"] |= {k: Path(v).name for k, v in tree["dataset"].items() if k in ("path", "test_path") and v}
+    text: str = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel]) -> str:

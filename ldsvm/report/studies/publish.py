@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -12,6 +13,8 @@ from ldsvm.report.marks import escape
 from ldsvm.report.publish import EXTRACT, REPORT, save
 from ldsvm.report.studies.base import Page
 from ldsvm.report.studies.config import StudyConfig
+from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.results import track_circumstances
 
 
 def publish(config: StudyConfig, page: Page) -> list[Path]:
@@ -45,3 +48,17 @@ def note(config: StudyConfig, page: Page) -> str:
     """Return the answer and the claims as Markdown."""
     rows = tables.markdown(["claim", "holds here", "measured"], claims.rows(page.claims)) if page.claims else ""
     return f"# {escape(config.title)}\n\n{escape(page.lede)}\n\n{rows}".rstrip()
+
+
+def track(config: StudyConfig, page: Page, files: Sequence[Path], tracker: Tracker, home: Path) -> None:
+    """Log the claims, tables and files in one run. home: folder of the checkout."""
+    tracker.sweep()
+    kept = sum(claim.holds for claim in page.claims)
+    with tracker.run(f"{config.title} · {kept} of {len(page.claims)} claims hold", kind="method") as run:
+        run.log({"study": config.study, "seed": config.seed}, {"claims": len(page.claims), "claims_that_hold": kept})
+        run.describe(note=note(config, page))
+        run.files(files)
+        for table in page.tables:
+            columns = {head: [row[i] for row in table.rows] for i, head in enumerate(table.header)}
+            run.table(f"{slug(table.title)}.json", columns)
+        track_circumstances(run, config.model_dump_json(indent=1, exclude={"paths"}), home)

@@ -1,10 +1,11 @@
-"""What a person sees while it works: a moving line in a terminal, else a plain line now and then; Prefect's page."""
+"""What passes between a flow and people: experiment files in, progress out. Knows Prefect only while it runs."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,17 @@ from rich.markup import escape
 from rich.status import Status
 from rich.text import Text
 
+from flows import ROOT
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.find import find
+from ldsvm.experiment import prepared
+from ldsvm.experiment.config import places
+from ldsvm.experiment.config.load import ConfigError, load_config, variants
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.production.scoring_rows import places as scored_places
 from ldsvm.report import marks
+from ldsvm.report.studies.config import StudyConfig, is_study, load_study
 
 QUIET_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
@@ -24,6 +35,73 @@ TRIES = 3  # that Prefect may refuse in a row; it does so when it is busy with s
 START = time.monotonic()
 console = Console(stderr=True, highlight=False, emoji=False)
 ever_shown: list[str] = []
+
+
+def experiment(config: str, overrides: Sequence[str]) -> Config:
+    """Return the checked experiment of a file and its "key=value" lines; raise ConfigError with one sentence.
+
+    Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
+    """
+    found = anything(config, overrides)
+    if isinstance(found, StudyConfig):
+        raise ConfigError(f"{config} is a study; run it with the flow pipeline.")
+    if found.vary is not None:
+        raise ConfigError(f"{config} varies {found.vary.key}; run it with the flow pipeline, or set vary=null.")
+    return found
+
+
+def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
+    """Return the checked experiment or study of a file; raise ConfigError with one sentence.
+
+    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
+    """
+    deployed = bool(os.environ.get("LDSVM_RUNS"))
+    if deployed:
+        places.confine({"config": ROOT / config}, ROOT, [ROOT / "conf"])
+    load = load_study if is_study(config, root=ROOT) else load_config
+    found = load(config, _ours(overrides), root=ROOT)
+    if deployed and isinstance(found, Config):
+        places.check_deployed(found, ROOT)
+    return found
+
+
+def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
+    """Return an experiment once for each value of what it varies."""
+    return variants(config, path, _ours(overrides), root=ROOT)
+
+
+def _ours(overrides: Sequence[str]) -> list[str]:
+    runs = os.environ.get("LDSVM_RUNS")
+    return [*([f"paths.runs={json.dumps(runs)}"] if runs else []), *overrides]
+
+
+def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
+    """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
+    found = None if isinstance(config, StudyConfig) else config.production
+    if found is None:
+        raise ConfigError(f"{config.name} has no section production; use a file with one, see conf/production.")
+    if name == "score" and found.score is None:
+        raise ConfigError(f"{config.name} has no section production.score; add one with input and output.")
+    return found
+
+
+def check_inputs(config: Config | StudyConfig, name: str) -> None:
+    """Raise DataError, one sentence, when the flow `name` cannot read its input: before any server starts.
+
+    A user's files are read as the flow will read them, which then finds them in the cache.
+    """
+    if not isinstance(config, Config) or name == "rollback":
+        return
+    if name == "score":
+        asked = produced(config, name).score
+        assert asked is not None
+        place, _ = scored_places(asked, ROOT)
+        find(FileSpec(place, format=asked.format or config.dataset.format))
+    elif config.dataset.files is not None:
+        with working(f"read {config.dataset.name}"):
+            source = prepared.load_source(config)
+            if config.vary is None and name != "retrain":  # these divide the rows in a way of their own
+                prepared.draw_split(config, source, config.seed)
 
 
 def say(text: str) -> None:
@@ -124,10 +202,3 @@ def working(text: str, page: str | None = None) -> Iterator[News]:
         news = News(text, status, _Page(page))
         yield news
     news.end()
-
-
-def time_left(seconds: float) -> str:
-    """Return seconds as people say them: "about 40 s left", "about 3 min left"."""
-    if seconds < 100:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {round(seconds / 60)} min left" if seconds < 6000 else f"about {seconds / 3600:.1f} h left"

@@ -1,0 +1,260 @@
+"""What flows share while they run in Prefect: who fits, the tasks, and how methods compete one after the other.
+
+Tasks hand over names, paths and digests, never arrays. What a task leaves on the disk is named by the content of all
+that it depends on, so that a later run of any flow finds it again (`refresh=true` does not look). Only the tasks that
+talk to the tracking store are tried again when they fail: another process may have locked it. Elsewhere the same work
+would fail the same way, or is done again by its own means, see `ldsvm.experiment.search.parallel`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+from prefect.states import Completed
+
+from flows import ROOT
+from flows._cli import key, note, say, working
+from ldsvm.datasets.summary import sentences
+from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment.compare import record
+from ldsvm.experiment.compare.contest import is_cold, warm
+from ldsvm.experiment.compare.outcome import percent, standing
+from ldsvm.experiment.compare.results import MethodFailed
+from ldsvm.experiment.config.load import ConfigError, as_yaml
+from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.search.failure import Failure, Kind
+from ldsvm.experiment.search.parallel import Cluster
+from ldsvm.experiment.search.worker import Worker
+from ldsvm.methods import lookup
+from ldsvm.report import build, publish, tables
+from ldsvm.report.marks import escape
+from ldsvm.report.progress import Progress
+from ldsvm.report.publish import FACTS, Published, Runs
+from ldsvm.tracking import results
+from ldsvm.tracking.client import Run, Tracker, TrackingFailed
+
+WARM_SECONDS = 600.0
+COMPILING = "compile the kernels, once on this machine: about half a minute"
+
+
+@dataclass
+class _Hands:
+    """Who does the work of this process: one process for fits and clocks, and perhaps several for trials."""
+
+    worker: Worker
+    cluster: Cluster | None = None
+    warm: bool = False  # whether our kernels have been loaded, and so are compiled on this machine
+
+
+HANDS = _Hands(Worker())  # started when there is something to fit
+
+
+@contextmanager
+def hands(config: Config) -> Iterator[None]:
+    """Provide the processes that fit, for the time of the block."""
+    if any(method.executor is not None and method.executor.starts_ray for method in config.methods.values()):
+        # What Ray does when it starts here; the process that fits is older, and would be refused without.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    search, limits = config.search, config.limits
+    try:
+        with HANDS.worker:
+            if search.workers == 1 and search.ray_address is None:  # one trial at a time
+                yield
+                return
+            cluster = Cluster(search.workers, search.ray_address, config.trial_jobs, limits.fit_s, limits.fit_mib)
+            with cluster as HANDS.cluster:
+                yield
+    finally:
+        # That process is gone, and the next one has to load the kernels again.
+        HANDS.cluster, HANDS.warm = None, False
+
+
+def compare(config: Config, facts: str, names: Sequence[str]) -> str:
+    """Let the methods called `names` compete on every problem, write the report and return its path.
+
+    A method that fails does not stop the others, nor does a tracking store that is lost on the way: MethodFailed or
+    TrackingFailed is raised at the end, when the report is there.
+    """
+    if not names:
+        raise ConfigError(f"{config.name} has no method that this flow runs; use the flow pipeline, or another file.")
+    lost: list[str] = []
+    with hands(config):
+        runs = contests(config, facts, names, lost)
+    return finish(config, write_report(config, facts), runs, lost, [config])
+
+
+def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], about: str = "") -> dict[str, Runs]:
+    """Run every method on every problem and return the problems' runs.
+
+    lost: gets what could not be tracked. about: words before the name of each problem's run.
+    """
+    tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
+    if swept := tracker.sweep():
+        say(f"{swept} runs of a process that died are now marked KILLED")
+    runs = {}
+    for problem in config.problems:
+        try:
+            with tracker.run(f"{about}{problem.name}", kind="problem") as run:
+                runs[problem.name] = Runs(run.id)
+                tracked(lost, track_problem, config, facts, problem, run)
+                try:
+                    for name in names:
+                        _settle(config, facts, problem, name)
+                        if found := tracked(lost, track_method, config, facts, problem, name, tracker, run):
+                            runs[problem.name].methods[name] = found
+                finally:  # also when it was stopped on the way
+                    publish.describe(run, config, problem, names, about)
+        except TrackingFailed as error:
+            lost.append(str(error))
+    with suppress(TrackingFailed):
+        tracker.sweep(own=True)
+    return runs
+
+
+def finish(
+    config: Config, published: Published, runs: dict[str, Runs], lost: list[str], variants: Sequence[Config]
+) -> str:
+    """Hang the report on its runs and return its path, unless something went wrong on the way, which is raised now."""
+    tracked(lost, track_report, config, published, runs)
+    if lost:
+        raise TrackingFailed(f"{lost[0].removesuffix('.')}; the report is complete, and the same command tracks it.")
+    if failed := [sentence for variant in variants for sentence in publish.failures(variant)]:
+        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
+    return str(published.page)
+
+
+def _settle(config: Config, facts: str, problem: ProblemConfig, name: str) -> None:
+    """Let a method compete within its time; what it gives, or the reason why it gives nothing, is on the disk then."""
+    since = time.time()
+    compete = compare_method.with_options(timeout_seconds=config.limits.task_s)
+    state = compete(config, facts, problem, name, return_state=True)
+    if state.name == "TimedOut":
+        failure = Failure(Kind.TIME_LIMIT, f"stopped: time limit of {config.limits.task_s:g} s for all of it")
+        record.give_up(config, preparation.read(Path(facts)), problem, name, failure, since)
+        say(f"{problem.name} · {name} · {failure.sentence}")
+        return
+    found = state.result(raise_on_failure=False)
+    if isinstance(found, BaseException) and not isinstance(found, MethodFailed):
+        raise found
+
+
+def tracked(lost: list[str], task: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a task that talks to the tracking store returns; what it could not do is added to `lost`."""
+    found = task(*arguments, return_state=True).result(raise_on_failure=False)
+    if isinstance(found, TrackingFailed):
+        lost.append(str(found))
+        return None
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _may_pass(_: Any, __: Any, state: Any) -> bool:
+    """Tell Prefect whether what failed may go well in a moment."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, TrackingFailed) and error.transient
+
+
+TRACKING: dict[str, Any] = {
+    "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _may_pass,
+}  # fmt: skip
+
+
+@task(name="prepare", task_run_name="prepare", cache_policy=NO_CACHE)
+def prepare_data(config: Config) -> str:
+    """Prepare the arrays of an experiment and return the path of the facts about them."""
+    with working(f"prepare {config.dataset.name}", key(config.name, "prepare")) as news:
+        n = config.split.repeats
+        splits = preparation.prepare(config, lambda done: news(f"split {done} of {n}", (done - 1) / n))
+        config.results.mkdir(parents=True, exist_ok=True)
+        file = config.results / FACTS
+        preparation.save(splits, file)
+        first = splits[0]
+        sizes = ", ".join(f"{part} {rows:,}" for part, rows in first.sizes.items())
+        news(f"{sizes}, digest {first.digest}" + (f", {n} splits" if n > 1 else ""))
+    for sentence in [*sentences(first.summary), *first.features]:
+        say(f"  {sentence}")
+    for remark in dict.fromkeys(remark for one in splits for remark in one.notes):
+        say(f"  note: {remark}")
+    return str(file)
+
+
+@task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
+def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str) -> Any:
+    """Let one method compete on every split; raise MethodFailed when it has no result to show for a fault of its own.
+
+    Splits whose result is there already are left alone; when all are, the state is called Cached.
+    """
+    splits = preparation.read(Path(facts))
+    missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
+    if missing and lookup(config.methods[name].estimator).iterative and not HANDS.warm:
+        with working(COMPILING if is_cold() else "load the compiled kernels"):
+            HANDS.worker.call(warm, limit_s=WARM_SECONDS)
+        HANDS.warm = True
+    with working(f"{problem.name} · {name}", key(config.name, problem.name, name)) as news:
+        for prepared in missing:
+            progress = Progress(news, splits.index(prepared), len(splits))
+            record.settle(
+                config, prepared, problem, name, on_trials=progress.trials, on_step=progress.step, runner=HANDS.worker,
+                executor=HANDS.cluster.map if HANDS.cluster else None,
+            )  # fmt: skip
+        outcome = record.outcome(config, splits, problem, name)
+        assert outcome is not None  # every split has a result now
+        count = sum(len(result.trials) for result in outcome.results)
+        mean = "mean " if len(splits) > 1 else ""
+        again = "" if missing else "from an earlier run, nothing it depends on has changed: "
+        news(outcome.failure or f"{again}trials {count}, {mean}test error {percent(outcome.error)}")
+    if outcome.failure and not outcome.foreseen:
+        raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
+    return str(outcome.folder) if missing else Completed(name="Cached", data=str(outcome.folder))
+
+
+@task(name="track data", task_run_name="{problem.name}: track data", **TRACKING)
+def track_problem(config: Config, facts: str, problem: ProblemConfig, run: Run) -> None:
+    """Log what a problem's run is about: data, split, configuration, environment."""
+    results.track_data(run, preparation.read(Path(facts)), problem.name)
+    results.track_circumstances(run, as_yaml(config), ROOT)
+
+
+@task(name="track", task_run_name="{problem.name}: track {name}", **TRACKING)
+def track_method(
+    config: Config, facts: str, problem: ProblemConfig, name: str, tracker: Tracker, parent: Run
+) -> str | None:
+    """Log the result of one method, which is on the disk, and return the run; None when there is no result."""
+    splits = preparation.read(Path(facts))
+    outcome = record.outcome(config, splits, problem, name)
+    return None if outcome is None else results.track_method(tracker, parent, config, splits, problem, outcome).id
+
+
+@task(name="report", task_run_name="report", cache_policy=NO_CACHE)
+def write_report(config: Config, facts: str) -> Published:
+    """Write tables, figures and the page, and show the tables on Prefect's pages too."""
+    with working("report") as news:
+        published = publish.publish(config, preparation.read(Path(facts)))
+        news(str(published.page))
+    for problem in config.problems:
+        if found := publish.collect(config, problem):
+            note(f"{problem.name}, test error: {standing(found)}")
+            header, rows = tables.main(found)
+            table = [dict(zip(header, map(escape, row), strict=True)) for row in rows]  # Prefect's cells are Markdown
+            about = escape(problem.name)
+            create_table_artifact(table, key(config.name, problem.name, "results"), f"{about}, test set")
+            text, place = build.note(problem, found), key(config.name, problem.name, "report")
+            create_markdown_artifact(text, place, f"{about}: what was measured, and how")
+    return published
+
+
+@task(name="track report", task_run_name="track report", **TRACKING)
+def track_report(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
+    """Hang the report's files on the runs that they show."""
+    publish.attach(config, published, runs)

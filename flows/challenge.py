@@ -1,0 +1,65 @@
+"""The tasks of the flow retrain: look for new rows, prepare a challenger, judge it, or record why there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+
+from flows._cli import key, note, working
+from flows._runtime import TRACKING
+from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment.compare.outcome import percent
+from ldsvm.experiment.config.schema import Config
+from ldsvm.production import promotion
+from ldsvm.production.promotion import Challenge, Known, Look
+from ldsvm.production.registry import Registry, Version
+from ldsvm.report import retraining
+from ldsvm.report.publish import FACTS
+from ldsvm.tracking.client import Tracker
+
+
+@task(name="look", task_run_name="look", cache_policy=NO_CACHE)
+def look_for_news(
+    config: Config, champion: Known | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
+) -> Look:
+    """Find new rows, measure drift, decide. known: digest of the content that a person has found right."""
+    with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
+        found = promotion.look(config, champion, judged, known)
+        # What ends the flow is said when it has ended.
+        said = found.decision.sentence if found.decision.action == "retrain" else f"{found.new:,} new rows"
+        news(f"champion {version.number if version else 'none'} · {said}")
+    return found
+
+
+@task(name="challenger's data", task_run_name="challenger's data", cache_policy=NO_CACHE)
+def prepare_challenger(config: Config, champion: Known | None, looked_at: str) -> Challenge:
+    """Divide old and new rows, prepare them, and let the champion answer those that judge."""
+    with working("divide old and new rows") as news:
+        made = promotion.challenge(config, champion, looked_at)
+        made.config.results.mkdir(parents=True, exist_ok=True)
+        preparation.save([made.prepared], made.config.results / FACTS)
+        news(", ".join(f"{part} {n:,}" for part, n in made.prepared.sizes.items()))
+    return made
+
+
+@task(name="gate", task_run_name="gate", cache_policy=NO_CACHE)
+def decide(
+    made: Challenge, tracker: Tracker, registry: Registry, version: Version | None, look: Look, settings: str
+) -> str:
+    """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
+    with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
+        duel = promotion.duel(made, settings, registry.look(version))
+        new, said, text = retraining.register(made, duel, look, tracker, registry, version)
+        news(f"{new}, test error {percent(duel.score.error)} · {said}")
+    create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
+    return f"{new}: {said}"
+
+
+@task(name="record", task_run_name="record", **TRACKING)
+def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
+    """Leave a run that says why nothing was trained."""
+    retraining.record_decision(config, tracker, look, version)
+    note(look.decision.sentence)  # the terminal has it at the end

@@ -1,0 +1,81 @@
+"""Folders, files and addresses that an experiment names: whether a run can use them, and whether a deployed one may.
+
+A deployed run is one of `make up`, whose worker has LDSVM_RUNS: whoever can start one can name any path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ldsvm.datasets import DataError
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.find import find
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.yaml_merge import ConfigError
+
+SPACE_MIB = 50  # two empty stores take 15
+
+
+def check_runs(runs: Path) -> None:
+    """Make the folder of results when it is absent; raise ConfigError when it cannot hold them."""
+    if marks := {"?", "#", "%"} & set(str(runs)):
+        raise ConfigError(
+            f"paths.runs is {runs}; allowed: a path without {marks.pop()}, which addresses of databases cannot have."
+        )
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
+    if not os.access(runs, os.W_OK):
+        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
+    if (left := shutil.disk_usage(runs).free >> 20) < SPACE_MIB:
+        raise ConfigError(f"paths.runs is {runs}, where {left} MiB are left; allowed: a disk with {SPACE_MIB} MiB.")
+
+
+def is_full(runs: Path) -> bool:
+    """Return whether the disk of the folder of results is full, which explains whatever went wrong."""
+    return runs.exists() and shutil.disk_usage(runs).free < 2**20
+
+
+def check_deployed(config: Config, root: Path) -> None:
+    """Raise ConfigError for what a deployed run may not reach. root: the project's folder."""
+    dataset, score = config.dataset, config.production.score if config.production else None
+    places = {"dataset.path": dataset.path, "dataset.test_path": dataset.test_path, "paths.cache": config.paths.cache}
+    specs = {"dataset.path": dataset.files}
+    if score is not None:
+        places |= {f"production.score.{key}": root / getattr(score, key) for key in ("input", "output")}
+        given = str(root / Path(score.input).expanduser())
+        specs["production.score.input"] = FileSpec(given, format=score.format or dataset.format)
+    confine(places, root)
+    for key, spec in specs.items():
+        # Also through links and globs, and labels that a name puts elsewhere. What cannot be found, reading says.
+        with suppress(DataError):
+            files = [file for one in find(spec) if one is not None for file in one.files] if spec else []
+            for file in files:
+                confine({f"{key}, which reads {file},": file}, root)
+    _check_addresses(config)
+
+
+def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[Path] = ()) -> None:
+    """Raise ConfigError for a place outside the folders of the project's data, of the operator, and `more`."""
+    own = (os.environ.get(name, "") for name in ("LDSVM_RUNS", "LDSVM_DATA_HOME"))
+    given = [*own, *os.environ.get("LDSVM_DATA", "").split(os.pathsep)]
+    roots = [root / "data", *more, *(Path(folder) for folder in given if folder)]
+    for key, place in places.items():
+        if place is not None and not any(Path(place).expanduser().resolve().is_relative_to(r.resolve()) for r in roots):
+            allowed = ", ".join(map(str, roots))
+            raise ConfigError(f"{key} is {place}; allowed in a deployed run: below {allowed}, or make up DATA=FOLDER.")
+
+
+def _check_addresses(config: Config) -> None:
+    """Raise ConfigError for a Ray that the operator has not named in LDSVM_RAY_ADDRESSES: it would get our data."""
+    allowed = os.environ.get("LDSVM_RAY_ADDRESSES", "").replace(",", " ").split()
+    given = {f"methods.{name}.executor.address": m.executor.address for name, m in config.methods.items() if m.executor}
+    for key, address in {**given, "search.ray_address": config.search.ray_address}.items():
+        if address is not None and address not in allowed:
+            names = ", ".join(allowed) or "none"
+            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_RAY_ADDRESSES says.")
