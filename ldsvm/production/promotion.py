@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from ldsvm.datasets import DataError, relabel
-from ldsvm.experiment.compare import identity, record
+from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.judge import Score, judge
 from ldsvm.experiment.compare.results import MethodFailed, Result
 from ldsvm.experiment.config.production import ProductionConfig
@@ -201,7 +201,7 @@ def _result(config: Config, prepared: Prepared) -> Result:
 
 
 def _challenger(config: Config, prepared: Prepared) -> Any:
-    place = identity.place(config, prepared, config.problems[0], rules(config).method)
+    place = record.place(config, prepared, config.problems[0], rules(config).method)
     return loads((place / record.MODEL).read_bytes())
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ldsvm.datasets.words import slug
-from ldsvm.experiment.compare import identity
+from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, label, percent
-from ldsvm.experiment.compare.record import MODEL
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import SPLIT, Prepared
@@ -47,7 +46,7 @@ def track_method(
     tracker: Tracker, parent: Run, config: Config, splits: Sequence[Prepared], problem: ProblemConfig, outcome: Outcome
 ) -> Run:
     """Log one method, below it the trials, unless the store has them from an earlier run, and return its run."""
-    places = [identity.place(config, prepared, problem, outcome.method) for prepared in splits]
+    places = [record.place(config, prepared, problem, outcome.method) for prepared in splits]
     earlier = [_earlier(tracker, place, result) for place, result in zip(places, outcome.results, strict=True)]
     begun = None if all(earlier) else min(result.started for result in outcome.results)
     with tracker.run(outcome.method, kind="method", parent=parent.id, started=begun) as run:
@@ -66,7 +65,7 @@ def track_method(
             run.describe(
                 note=f"Nothing that it depends on has changed since the run {earlier[0]}, which has its trials."
             )
-        elif (places[0] / MODEL).is_file():
+        elif (places[0] / record.MODEL).is_file():
             _track_model(run, places[0], splits[0], f"{slug(problem.name)}-{slug(outcome.method)}")
         run.failure = None if outcome.foreseen else outcome.failure
     for place, result, known in zip(places, outcome.results, earlier, strict=True):
@@ -165,7 +164,7 @@ def _track_model(run: Run, place: Path, prepared: Prepared, name: str) -> None:
     """Log our model of the first split, feature steps included."""
     from ldsvm.experiment.storing import loads
 
-    run.model(prepared.whole(loads((place / MODEL).read_bytes())), prepared.example(), name)
+    run.model(prepared.whole(loads((place / record.MODEL).read_bytes())), prepared.example(), name)
 
 
 def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) -> None:

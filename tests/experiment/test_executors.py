@@ -23,7 +23,6 @@ from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, Kind
-from ldsvm.experiment.search.journal import key
 from ldsvm.experiment.search.search import jobs, plan
 from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job
 from ldsvm.experiment.search.worker import Here, Runner, Worker
@@ -61,7 +60,8 @@ def judged(found: Config, data: Prepared, runner: Runner, news: list[Any] | None
 
 def one(found: Config, seed: int = 0) -> Job:
     method = found.methods["ours"]
-    return jobs(method, plan(method, seed=seed).ask(), seed=seed, n_jobs=1)[0]
+    points, halving = plan(method, seed=seed)
+    return jobs(method, points, halving.ask(), seed=seed, n_jobs=1)[0]
 
 
 WRONG = {
@@ -162,7 +162,7 @@ def test_each_point_is_a_job_and_its_trial_depends_on_the_blocks_but_not_on_the_
     executors = ("null", "{kind: ray}", "{kind: ray, address: auto}", "{kind: ray, rows: 9}")
     points = [one(config(tmp_path, executor)) for executor in executors]
     assert [len(job.points) for job in points] == [2, 1, 1, 1]
-    memory, here, there, small = (key(job, job.orders[0]) for job in points)
+    memory, here, there, small = (job.key(job.orders[0]) for job in points)
     assert here == there and len({memory, here, small}) == 3
 
 

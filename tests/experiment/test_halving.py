@@ -19,10 +19,10 @@ from ldsvm import memory
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig
-from ldsvm.experiment.search import journal as journal_module
+from ldsvm.experiment.search import trial as trial_module
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.halving import Halving, rungs
-from ldsvm.experiment.search.journal import Journal, key
+from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, nested_rows, run_job
 from ldsvm.report import tables
@@ -109,12 +109,12 @@ def test_the_best_point_survives_where_every_resource_ranks_alike(n: int, factor
 def test_ties_are_promoted_as_the_best_is_chosen() -> None:
     strategy = StrategyConfig(factor=2, resource="max_iter", min_resources=1)
     points: list[Point] = [{"C": 9.0}, {"C": 5.0}, {"C": 1.0}, {"C": 5.0}]
-    halving = Halving(points, strategy, most=100)
-    halving.tell([Trial(p, i, valid_error=0.5, n_basis=10 + (i == 2)) for i, p, _ in halving.ask()])
-    assert [(order, resource) for order, _, resource in halving.ask()] == [(1, 2), (3, 2)]
-    halving.tell([Trial(p, i, valid_error=0.5) for i, p, _ in reversed(halving.ask())])
-    assert halving.ask() == [(1, {"C": 5.0}, None)]
-    halving.tell([Trial(p, i, valid_error=0.5) for i, p, _ in halving.ask()])
+    halving = Halving(len(points), strategy, most=100)
+    halving.tell([Trial(points[i], i, valid_error=0.5, n_basis=10 + (i == 2)) for i, _ in halving.ask()])
+    assert halving.ask() == [(1, 2), (3, 2)]
+    halving.tell([Trial(points[i], i, valid_error=0.5) for i, _ in reversed(halving.ask())])
+    assert halving.ask() == [(1, None)]
+    halving.tell([Trial(points[i], i, valid_error=0.5) for i, _ in halving.ask()])
     assert halving.ask() == []
 
 
@@ -255,15 +255,15 @@ def test_parts_of_the_rows_are_nested_stratified_and_drawn_by_the_seed() -> None
 def test_keys_of_whole_fits_are_what_they_always_were_and_a_resource_is_part_of_the_key() -> None:
     wanted = method(1)
     facts = [
-        journal_module.LAYOUT, journal_module.code(), "linear_svm", {"max_iter": WHOLE, "C": 1.0}, 3, "place",
+        trial_module.LAYOUT, trial_module.code(), "linear_svm", {"max_iter": WHOLE, "C": 1.0}, 3, "place",
     ]  # fmt: skip
     whole = Job(wanted, ({"C": 1.0},), (5,), 3, 1)
-    assert key(whole, 5, "place") == hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    assert whole.key(5, "place") == hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     rows = wanted.model_copy(update={"strategy": StrategyConfig(factor=2, resource="n_samples", min_resources=8)})
     less = [replace(whole, resource=8), replace(whole, resource=16), replace(whole, resource=8, method=rows)]
-    assert len({key(job, 5, "place") for job in [whole, *less]}) == 4
+    assert len({job.key(5, "place") for job in [whole, *less]}) == 4
     steps = MethodConfig(estimator="linear_svm", params={"max_iter": 8, "C": 1.0})
-    assert key(less[0], 5, "place") == key(Job(steps, ({},), (0,), 3, 1), 0, "place")  # the same fit
+    assert less[0].key(5, "place") == Job(steps, ({},), (0,), 3, 1).key(0, "place")  # the same fit
 
 
 def test_a_trial_that_another_search_left_has_the_resource_it_has_here(data: Data) -> None:
@@ -292,5 +292,5 @@ def test_rows_that_are_too_few_to_halve_are_told() -> None:
     strategy = {"factor": 3, "resource": "n_samples", "min_resources": 500}
     method = MethodConfig(estimator="linear_svm", search={"C": [1.0, 2.0, 3.0]}, strategy=strategy)
     with pytest.warns(UserWarning, match=r"min_resources is 500, the training rows are 341: nothing is halved"):
-        assert [resource for _, _, resource in plan(method, seed=0, rows=341).ask()] == [None] * 3
-    assert [resource for _, _, resource in plan(method, seed=0, rows=5000).ask()] == [500] * 3
+        assert [resource for _, resource in plan(method, seed=0, rows=341)[1].ask()] == [None] * 3
+    assert [resource for _, resource in plan(method, seed=0, rows=5000)[1].ask()] == [500] * 3

@@ -17,9 +17,9 @@ import pytest
 
 from ldsvm.datasets import DataError
 from ldsvm.experiment.config.schema import MethodConfig, Scalar
-from ldsvm.experiment.search import journal as module
+from ldsvm.experiment.search import trial as module
 from ldsvm.experiment.search.failure import Failure, Kind
-from ldsvm.experiment.search.journal import Journal, key
+from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.trial import Job, Trial
 
 GOOD = Trial({"C": 1.0}, 0, valid_error=0.25)
@@ -139,24 +139,24 @@ def test_a_success_is_not_forgotten_for_a_failure_of_another_search(path: Path) 
 
 
 def test_the_key_holds_all_that_decides_a_trial_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = key(job(C=1.0, gamma=0.1), 0, "data")
-    same = [key(job(gamma=0.1, C=1.0), 0, "data"), key(job(5, n_jobs=8, C=1.0, gamma=0.1), 5, "data")]
+    base = job(C=1.0, gamma=0.1).key(0, "data")
+    same = [job(gamma=0.1, C=1.0).key(0, "data"), job(5, n_jobs=8, C=1.0, gamma=0.1).key(5, "data")]
     assert set(same) == {base}
     two = Job(job().method, ({"C": 9.0}, {"C": 1.0, "gamma": 0.1}), (4, 2), 0, 1)
-    assert key(two, 2, "data") == base != key(two, 4, "data")
+    assert two.key(2, "data") == base != two.key(4, "data")
     others = [
-        key(job(C=2.0, gamma=0.1), 0, "data"),
-        key(job(C=1.0), 0, "data"),
-        key(job(C=1.0, gamma=0.1, tol=0.5), 0, "data"),
-        key(job(seed=1, C=1.0, gamma=0.1), 0, "data"),
-        key(job(estimator="nystroem_svm", C=1.0, gamma=0.1), 0, "data"),
-        key(job(C=1.0, gamma=0.1), 0, "data, parity"),
+        job(C=2.0, gamma=0.1).key(0, "data"),
+        job(C=1.0).key(0, "data"),
+        job(C=1.0, gamma=0.1, tol=0.5).key(0, "data"),
+        job(seed=1, C=1.0, gamma=0.1).key(0, "data"),
+        job(estimator="nystroem_svm", C=1.0, gamma=0.1).key(0, "data"),
+        job(C=1.0, gamma=0.1).key(0, "data, parity"),
     ]
     monkeypatch.setattr(module, "LAYOUT", -1)
-    others.append(key(job(C=1.0, gamma=0.1), 0, "data"))
+    others.append(job(C=1.0, gamma=0.1).key(0, "data"))
     monkeypatch.undo()
     monkeypatch.setattr(module, "code", lambda: ["other"])
-    others.append(key(job(C=1.0, gamma=0.1), 0, "data"))
+    others.append(job(C=1.0, gamma=0.1).key(0, "data"))
     assert len({base, *others}) == 1 + len(others)
 
 

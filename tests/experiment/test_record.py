@@ -11,7 +11,7 @@ import pytest
 
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import sources
-from ldsvm.experiment.compare import identity, record, results
+from ldsvm.experiment.compare import record, results
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
@@ -54,7 +54,7 @@ def settle(wanted: Config, splits: list[Prepared], name: str) -> None:
 
 
 def place_of(wanted: Config, prepared: Prepared, name: str = "ours") -> Path:
-    return identity.place(wanted, prepared, wanted.problems[0], name)
+    return record.place(wanted, prepared, wanted.problems[0], name)
 
 
 def test_a_result_is_kept_with_its_model_and_latent_space_and_known_from_then_on(

@@ -24,6 +24,11 @@ ROWS = SVM.model_copy(update={"strategy": StrategyConfig(factor=2, resource="n_s
 STEPS = OURS.model_copy(update={"strategy": StrategyConfig(factor=2, resource="max_iter", min_resources=2)})
 
 
+def planned(method: MethodConfig) -> list[Job]:
+    points, halving = plan(method, seed=0)
+    return jobs(method, points, halving.ask(), seed=0, n_jobs=1)
+
+
 @pytest.fixture
 def data() -> Data:
     rng = np.random.default_rng(1)
@@ -33,8 +38,8 @@ def data() -> Data:
 
 
 def test_points_that_differ_only_in_c_share_a_job_where_the_method_can_share() -> None:
-    assert [len(job.points) for job in jobs(SVM, plan(SVM, seed=0).ask(), seed=0, n_jobs=1)] == [1] * 6
-    ours = jobs(OURS, plan(OURS, seed=0).ask(), seed=0, n_jobs=1)
+    assert [len(job.points) for job in planned(SVM)] == [1] * 6
+    ours = planned(OURS)
     assert [[(p["gamma"], p["C"]) for p in job.points] for job in ours] == [
         [(0.1, 10.0), (0.1, 1.0)],
         [(1.0, 10.0), (1.0, 1.0)],
@@ -153,7 +158,7 @@ def test_an_interrupted_search_goes_on_to_the_same_trials(
     )  # fmt: skip
     assert timeless(trials) == timeless(whole)
     assert sorted(first.fits + then.fits) == sorted(once.fits) == sorted(set(once.fits))
-    rung = len(plan(method, seed=0).ask())
+    rung = len(plan(method, seed=0)[1].ask())
     assert seen[0] == min(len(first.fits), rung) or not first.fits
     assert seen[-1] == len(whole)
     other = Recorder(data)

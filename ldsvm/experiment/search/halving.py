@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ldsvm.experiment.config.spaces import Point, StrategyConfig
 from ldsvm.experiment.search.trial import Trial
 
-Ask = tuple[int, Point, int | None]  # place of a point, the point, and how much of the resource; None: everything
+Ask = tuple[int, int | None]  # place of a point, and how much of the resource it gets; None: everything
 
 
 def rungs(n: int, factor: int, least: int, most: float = math.inf) -> list[tuple[int, int | None]]:
@@ -32,41 +32,41 @@ def rungs(n: int, factor: int, least: int, most: float = math.inf) -> list[tuple
 
 
 class Halving:
-    """Which points to fit next, asked and told in turn until nothing is left to ask.
+    """Which of n points to fit next, asked and told in turn until nothing is left to ask.
 
-    points: in order of preference among equals; their places are what trials call their order. strategy: without a
-    factor, all points at once with everything. most: of the resource, what a whole fit has; infinite if unknown. What
-    is asked depends on nothing but the points and what was told, which must be the trials of all that was asked.
+    Points are known by their places, which trials call their order; of equals the earlier one is preferred. strategy:
+    without a factor, all points at once with everything. most: of the resource, what a whole fit has; infinite if
+    unknown. What is asked depends on nothing but what was told, which must be the trials of all that was asked.
 
     Examples
     --------
     >>> strategy = StrategyConfig(factor=2, resource="max_iter", min_resources=10)
-    >>> halving = Halving([{"C": 1}, {"C": 2}, {"C": 3}, {"C": 4}], strategy, most=100)
+    >>> halving = Halving(4, strategy, most=100)
     >>> while asked := halving.ask():
-    ...     print([(point["C"], resource) for _, point, resource in asked])
-    ...     halving.tell([Trial(point, order, valid_error=1 / point["C"]) for order, point, _ in asked])
-    [(1, 10), (2, 10), (3, 10), (4, 10)]
-    [(3, 20), (4, 20)]
-    [(4, None)]
+    ...     print(asked)
+    ...     halving.tell([Trial({}, place, valid_error=1 / (1 + place)) for place, _ in asked])
+    [(0, 10), (1, 10), (2, 10), (3, 10)]
+    [(2, 20), (3, 20)]
+    [(3, None)]
     """
 
-    def __init__(self, points: Sequence[Point], strategy: StrategyConfig | None = None, most: float = math.inf) -> None:
-        self._left = list(enumerate(points))
-        self._rungs: list[tuple[int, int | None]] = [(len(points), None)]
+    def __init__(self, n: int, strategy: StrategyConfig | None = None, most: float = math.inf) -> None:
+        self._left = list(range(n))
+        self._rungs: list[tuple[int, int | None]] = [(n, None)]
         if strategy is not None and strategy.factor is not None and strategy.min_resources is not None:
-            self._rungs = rungs(len(points), strategy.factor, strategy.min_resources, most)
+            self._rungs = rungs(n, strategy.factor, strategy.min_resources, most)
         self.total = sum(size for size, _ in self._rungs)
 
     def ask(self) -> list[Ask]:
         """Return what to fit now, nothing when the search is over."""
-        return [(order, point, self._rungs[0][1]) for order, point in self._left] if self._rungs else []
+        return [(place, self._rungs[0][1]) for place in self._left] if self._rungs else []
 
     def tell(self, trials: Sequence[Trial]) -> None:
         """Take the trials of what was asked, in any order; those that failed are out of the search."""
         del self._rungs[0]
         good = sorted((trial for trial in trials if trial.valid_error is not None), key=rank)
         kept = {trial.order for trial in good[: self._rungs[0][0]]} if self._rungs else set()
-        self._left = [(order, point) for order, point in self._left if order in kept]
+        self._left = [place for place in self._left if place in kept]
 
 
 def rank(trial: Trial) -> tuple[float, int, float, int]:

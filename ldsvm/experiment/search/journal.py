@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
@@ -16,10 +15,9 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.datasets.words import told
 from ldsvm.experiment.search.failure import Kind
-from ldsvm.experiment.search.trial import Job, Trial
-from ldsvm.experiment.sources import check_code, code
+from ldsvm.experiment.search.trial import Trial
+from ldsvm.experiment.sources import check_code
 
-LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 CUT = b" cut"  # ends a line that a kill cut; no whole line ends so
 
 
@@ -128,28 +126,6 @@ class Journal:
                 os.close(file)
         except OSError as error:
             raise DataError(f"{self._path}: the journal of trials cannot be written ({error}).") from error
-
-
-def key(job: Job, order: int, place: str = "") -> str:
-    """Return the digest of everything that decides the trial of one point of a job, the point at `order` of the grid.
-
-    place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
-    point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code and
-    the versions of the packages that decide are, see `sources.code`.
-
-    Examples
-    --------
-    >>> from ldsvm.experiment.config.schema import MethodConfig
-    >>> searched = Job(MethodConfig(estimator="linear_svm"), ({"C": 1.0},), (3,), 0, 1)
-    >>> fixed = Job(MethodConfig(estimator="linear_svm", params={"C": 1.0}), ({},), (0,), 0, 2)
-    >>> key(searched, 3) == key(fixed, 0), key(searched, 3) == key(searched, 3, "other data")
-    (True, False)
-    """
-    method, point = job.method, dict(zip(job.orders, job.points, strict=True))[order]
-    facts = [LAYOUT, code(), method.estimator, {**method.params, **point, **job.limits}, job.seed, place]
-    if method.executor is not None:  # sums over blocks end in other digits; where the workers are does not matter
-        facts.append(method.executor.model_dump(exclude={"address"}))
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 
 @cache

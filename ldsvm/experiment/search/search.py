@@ -13,7 +13,7 @@ from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS, Point, draw, grid
 from ldsvm.experiment.search.failure import Failure, KnownFailure
 from ldsvm.experiment.search.halving import Ask, Halving, rank
-from ldsvm.experiment.search.journal import Journal, key
+from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
 
@@ -26,8 +26,8 @@ class SearchFailed(KnownFailure):
     """No point could be fitted; the kind is that of the first failure."""
 
 
-def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving:
-    """Return what will be asked of a search: the grid or random points of it, at once or by halving."""
+def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> tuple[list[Point], Halving]:
+    """Return the points of a search, the grid or random ones of it, and who says which to fit: all, or by halving."""
     strategy = method.strategy
     count, resource = (None, None) if strategy is None else (strategy.n_candidates, strategy.resource)
     points = grid(method.space) if count is None else draw(method.space, count, seed)
@@ -37,21 +37,22 @@ def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> Halving
                 f"strategy.min_resources is {strategy.min_resources}, the training rows are {rows}: nothing is halved."
             )
             warnings.warn(text, UserWarning, stacklevel=3)
-        return Halving(points, strategy, math.inf if rows is None else rows)
-    return Halving(points, strategy, math.inf if resource is None else method.settings[resource])
+        return points, Halving(len(points), strategy, math.inf if rows is None else rows)
+    return points, Halving(len(points), strategy, math.inf if resource is None else method.settings[resource])
 
 
-def jobs(method: MethodConfig, asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
+def jobs(method: MethodConfig, points: Sequence[Point], asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
     """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
     shared = lookup(method.estimator).iterative and method.executor is None
     groups: dict[Any, list[tuple[int, Point]]] = {}
-    for order, point, _ in asked:
+    for order, _ in asked:
+        point = points[order]
         key = tuple((k, v) for k, v in point.items() if k != "C") if shared and "C" in point else order
         groups.setdefault(key, []).append((order, point))
     found = []
     for group in groups.values():
-        orders, points = zip(*group, strict=True)
-        found.append(Job(method, points, orders, seed, n_jobs, asked[0][2]))  # a rung's points have the same resource
+        orders, together = zip(*group, strict=True)
+        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1]))  # a rung's points have the same resource
     return found
 
 
@@ -79,11 +80,11 @@ def run_search(
     rows.
     """
     journal = Journal(None) if journal is None else journal
-    halving = plan(method, seed=seed, rows=rows)
+    points, halving = plan(method, seed=seed, rows=rows)
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
-        work = [_kept(job, place, checkpoints) for job in jobs(method, asked, seed=seed, n_jobs=n_jobs)]
+        work = [_kept(job, place, checkpoints) for job in jobs(method, points, asked, seed=seed, n_jobs=n_jobs)]
         for trials in _finished(work, run, executor, journal, place):
             rung += trials
             on_trials([*done, *rung], halving.total)
@@ -96,7 +97,7 @@ def _kept(job: Job, place: str, folder: Path | None) -> Job:
     """Give a fit over blocks of rows a checkpoint whose name nothing but the same fit has."""
     if folder is None or job.method.executor is None:
         return job
-    return replace(job, checkpoint=folder / f"checkpoint-{key(job, job.orders[0], place)[:16]}.npz")
+    return replace(job, checkpoint=folder / f"checkpoint-{job.key(job.orders[0], place)[:16]}.npz")
 
 
 def _finished(
@@ -109,7 +110,7 @@ def _finished(
     jobs = {order: job for job in missing for order in job.orders}
     for trials in executor(run, missing):
         trials = [replace(trial, resource=jobs[trial.order].resource) for trial in trials]
-        journal.extend({key(jobs[trial.order], trial.order, place): trial for trial in trials})
+        journal.extend({jobs[trial.order].key(trial.order, place): trial for trial in trials})
         yield trials
 
 
@@ -134,7 +135,7 @@ def _known(work: Sequence[Job], journal: Journal, place: str) -> tuple[list[Tria
 
 def _found(job: Job, journal: Journal, place: str) -> dict[int, Trial]:
     """Return a job's trials that the journal holds by their order, with point, order and resource as they are here."""
-    trials = {order: journal.find(key(job, order, place)) for order in job.orders}
+    trials = {order: journal.find(job.key(order, place)) for order in job.orders}
     points = dict(zip(job.orders, job.points, strict=True))
     found = {order: trial for order, trial in trials.items() if trial is not None}
     return {o: replace(t, params=dict(points[o]), order=o, resource=job.resource) for o, t in found.items()}

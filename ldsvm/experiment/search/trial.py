@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import warnings
 from collections.abc import Callable
@@ -14,11 +16,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ldsvm.datasets import relabel
+from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS
 from ldsvm.experiment.search.failure import Failure, failure_of
+from ldsvm.experiment.sources import code
 from ldsvm.methods import check_memory, lookup, memory_limit
 
+LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 Arrays = NDArray[Any]
 OnStep = Callable[[dict[str, Any]], None]
 RESUMED = "It went on from where an earlier run was killed, and its seconds are those since then."
@@ -93,6 +98,26 @@ class Job:
         if self.resource is None or strategy is None or strategy.resource is None:
             return {}
         return {strategy.resource: self.resource}
+
+    def key(self, order: int, place: str = "") -> str:
+        """Return the digest of everything that decides the trial of one point, that at `order` of the grid.
+
+        place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
+        point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code
+        and the versions of the packages that decide are, see `sources.code`.
+
+        Examples
+        --------
+        >>> searched = Job(MethodConfig(estimator="linear_svm"), ({"C": 1.0},), (3,), 0, 1)
+        >>> fixed = Job(MethodConfig(estimator="linear_svm", params={"C": 1.0}), ({},), (0,), 0, 2)
+        >>> searched.key(3) == fixed.key(0), searched.key(3) == searched.key(3, "other data")
+        (True, False)
+        """
+        method, point = self.method, dict(zip(self.orders, self.points, strict=True))[order]
+        facts = [LAYOUT, code(), method.estimator, {**method.params, **point, **self.limits}, self.seed, place]
+        if method.executor is not None:  # sums over blocks end in other digits; where the workers are does not matter
+            facts.append(method.executor.model_dump(exclude={"address"}))
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
