@@ -55,13 +55,16 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
 
     Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
     """
-    deployed = bool(os.environ.get("LDSVM_RUNS"))
-    if deployed:
+    if places.is_deployed():
         places.confine({"config": ROOT / config}, ROOT, [ROOT / "conf"])
     load = load_study if is_study(config, root=ROOT) else load_config
     found = load(config, _ours(overrides), root=ROOT)
-    if deployed and isinstance(found, Config):
-        places.check_deployed(found, ROOT)
+    if isinstance(found, StudyConfig):
+        if places.is_deployed():
+            places.confine({"paths.cache": found.paths.cache}, ROOT)
+        return found
+    for one in [found, *(repeated(found, config, overrides) if found.vary is not None else [])]:
+        places.check_deployed(one, ROOT)
     return found
 
 
@@ -190,13 +193,13 @@ def key(*words: str) -> str:
 
 
 @contextmanager
-def working(text: str, page: str | None = None) -> Iterator[News]:
+def working(text: str, page: str | None = None, long: bool = False) -> Iterator[News]:
     """Show that `text` goes on; call what it yields with news, and the last news stays on the screen.
 
-    page: key of a progress bar on the page of the task run that this is called in.
+    page: key of a progress bar on the page of the task run that this is called in. long: it takes many seconds.
     """
-    if not console.is_terminal and not ever_shown:
-        say(f"{text} …")  # where no line moves, the first wait of many seconds is announced
+    if not console.is_terminal and (long or not ever_shown):
+        say(f"{text} …")  # where no line moves, waits of many seconds are announced
     ever_shown.append(text)
     with console.status(Text(text)) as status:  # draws nothing where there is no terminal
         news = News(text, status, _Page(page))

@@ -198,7 +198,8 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
     splits = preparation.read(Path(facts))
     missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
     if missing and lookup(config.methods[name].estimator).iterative and not HANDS.warm:
-        with working(COMPILING if is_cold() else "load the compiled kernels"):
+        cold = is_cold()
+        with working(COMPILING if cold else "load the compiled kernels", long=cold):
             HANDS.worker.call(warm, limit_s=WARM_SECONDS)
         HANDS.warm = True
     with working(f"{problem.name} · {name}", key(config.name, problem.name, name)) as news:

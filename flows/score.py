@@ -11,6 +11,7 @@ from prefect.runtime import flow_run
 
 from flows import ROOT
 from flows._cli import experiment, key, produced, run_name, working
+from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch
@@ -39,6 +40,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         model = registry.model(version)
         job = Scoring.of(config.dataset, asked, model, str(version), version.source, ROOT)
         with tracker.run(f"score · {version}", kind="score") as run:
+            check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), watch()
             rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"))
             seconds = time.perf_counter() - start

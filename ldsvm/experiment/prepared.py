@@ -20,6 +20,7 @@ from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
+from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
@@ -134,6 +135,7 @@ class Source:
 def load_source(config: Config) -> Source:
     """Read and check an experiment's data. Raises DataError, one sentence for each fault."""
     wanted, cache = config.dataset, config.paths.cache
+    check_deployed(config, Path(os.environ.get("LDSVM_ROOT", ".")))
     if wanted.files is not None:
         data = files.load(wanted.files, name=slug(wanted.name), cache_dir=cache)
     else:

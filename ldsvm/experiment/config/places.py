@@ -41,13 +41,24 @@ def is_full(runs: Path) -> bool:
     return runs.exists() and shutil.disk_usage(runs).free < 2**20
 
 
+def is_deployed() -> bool:
+    """Return whether this is a run of `make up`."""
+    return bool(os.environ.get("LDSVM_RUNS"))
+
+
 def check_deployed(config: Config, root: Path) -> None:
-    """Raise ConfigError for what a deployed run may not reach. root: the project's folder."""
+    """Raise ConfigError for what a deployed run may not reach; nothing where this is none. root: the project's folder.
+
+    Called when the file is read, and again right before files are opened: names may have become links since.
+    """
+    if not is_deployed():
+        return
     dataset, score = config.dataset, config.production.score if config.production else None
     places = {"dataset.path": dataset.path, "dataset.test_path": dataset.test_path, "paths.cache": config.paths.cache}
     specs = {"dataset.path": dataset.files}
     if score is not None:
-        places |= {f"production.score.{key}": root / getattr(score, key) for key in ("input", "output")}
+        places["production.score.input"] = root / Path(score.input).expanduser()
+        places["production.score.output"] = Path.cwd() / Path(score.output).expanduser()
         given = str(root / Path(score.input).expanduser())
         specs["production.score.input"] = FileSpec(given, format=score.format or dataset.format)
     confine(places, root)
