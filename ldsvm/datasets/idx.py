@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.entry import File
+from ldsvm.datasets.room import check_room
 
 UINT8 = 0x08
 LONGEST_HEADER = 4 + 4 * 255
@@ -74,6 +75,7 @@ def _read(path: Path, expected: tuple[int, ...] | None) -> bytearray:
         sizes = _sizes(path, data) if expected is None else expected
         _check_header(path, data, sizes)
         promised = _header_size(sizes) + math.prod(sizes)
+        check_room(path, 5 * promised, f"its {promised:,} bytes")  # once more as float32
         # One byte more shows what follows, and at the end the checksum of a gzip file is looked at.
         while len(data) <= promised and (block := stream.read(min(BLOCK, promised + 1 - len(data)))):
             data += block

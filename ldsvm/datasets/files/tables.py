@@ -14,6 +14,7 @@ from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.room import check_room
 from ldsvm.datasets.words import shown
 
 
@@ -112,7 +113,9 @@ def _parquet(path: Path, _spec: FileSpec) -> Opened:
     schema = file.schema_arrow
 
     def load(names: list[str]) -> Any:
-        expansion.check_room(path, file.metadata.num_rows, len(names), _stored(file.metadata, set(names)))
+        rows = file.metadata.num_rows  # of 4 bytes a cell at least, however few bytes say them
+        needed = max(4 * rows * len(names), _stored(file.metadata, set(names)))
+        check_room(path, needed, f"its {rows:,} rows of {len(names):,} columns")
         # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
         return file.read(columns=names).select(names)
 

@@ -9,6 +9,7 @@ import numpy as np
 from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
+from ldsvm.datasets.room import check_room
 
 
 def read(train: Found, test: Found | None, _spec: FileSpec) -> tuple[Rows, Rows | None]:
@@ -26,6 +27,7 @@ def _read(found: Found) -> Rows:
 
 def _text(file: Path) -> str:
     try:
+        check_room(file, 5 * file.stat().st_size, "its letters")  # as bytes, and as text of 4 bytes each
         data = file.read_bytes()
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror}).") from error

@@ -18,7 +18,7 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
-from ldsvm.datasets import idx
+from ldsvm.datasets import idx, room
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import FileSpec, csv_text, expansion, load, read
 
@@ -263,15 +263,28 @@ def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         fails(f"{name}: {rule}", tmp_path / name)
 
 
-def test_tables_that_expand_too_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # 100,000 equal cells are a few bytes of Parquet, and little of compressed Arrow; as a matrix they are 400,000.
     table = pa.table({"x": np.zeros(100_000, np.float32), "label": np.arange(100_000) % 2})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
     feather.write_feather(table, tmp_path / "a.arrow", compression="zstd", chunksize=10_000)
     for name in ("a.parquet", "a.arrow"):
         assert read(FileSpec(str(tmp_path / name))).train.X.shape == (100_000, 1)
-    monkeypatch.setattr(expansion, "available", lambda: 500_000)
-    fails("a.parquet: its 100,000 rows of 2 columns need 0 GiB; free are 0.0 GiB of memory", tmp_path / "a.parquet")
+    for name in ("texts/a/1.txt", "texts/b/2.txt"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(100_001)
+    with (tmp_path / "images.idx3-ubyte").open("wb") as file:
+        file.write(idx._header((10, 100, 100)))
+        file.truncate(100_016)
+    (tmp_path / "labels.idx1-ubyte").write_bytes(idx.to_bytes(np.arange(10, dtype=np.uint8)))
+    monkeypatch.setattr(room, "available", lambda: 500_000)
+    rows = "its 100,000 rows of 2 columns need 0.0 GiB of memory; free are 0.0 GiB"
+    fails(f"a.parquet: {rows}", tmp_path / "a.parquet")
+    fails("1.txt: its letters need", tmp_path / "texts")
+    fails("images.idx3-ubyte: its 100,016 bytes need", tmp_path / "images.idx3-ubyte")
     monkeypatch.setattr(expansion, "FREE", 100_000)
     monkeypatch.setattr(expansion, "FACTOR", 2)
     fails("a.arrow: expands to more than .* its compressed size; if it is right", tmp_path / "a.arrow")
