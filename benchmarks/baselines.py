@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
-from ldsvm.experiment.compare.contest import compete
 from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.record import compete
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import prepare

@@ -16,13 +16,14 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ROOT, Bar, Result, progress
-from ldsvm.experiment.compare.contest import compete, fit_job, warm
+from ldsvm.experiment.compare.judge import warm
+from ldsvm.experiment.compare.record import compete
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.prepared import Prepared, prepare
 from ldsvm.experiment.search.parallel import Cluster
 from ldsvm.experiment.search.search import run_search
-from ldsvm.experiment.search.trial import Trial
+from ldsvm.experiment.search.trial import Trial, fit_job
 from ldsvm.experiment.search.worker import Here
 from ldsvm.tracking.client import Tracker
 from ldsvm.tracking.results import track_trials

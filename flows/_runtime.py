@@ -27,7 +27,7 @@ from flows._cli import key, note, say, working
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare import record
-from ldsvm.experiment.compare.contest import is_cold, warm
+from ldsvm.experiment.compare.judge import is_cold, warm
 from ldsvm.experiment.compare.outcome import percent, standing
 from ldsvm.experiment.compare.results import MethodFailed
 from ldsvm.experiment.config.load import ConfigError, as_yaml

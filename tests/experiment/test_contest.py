@@ -13,7 +13,8 @@ import pytest
 from ldsvm import memory
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.compare.contest import compete, is_cold
+from ldsvm.experiment.compare.judge import is_cold
+from ldsvm.experiment.compare.record import compete
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
@@ -157,7 +158,7 @@ def test_a_second_search_takes_its_trials_from_the_journal(
     older.parent.mkdir(parents=True)
     older.write_text('{"key": "a", "trial": {"failure": "ValueError: x"}}\n')  # of an older form, which is no damage
     first = outcome(kept, data, "machines", Here())
-    monkeypatch.setattr("ldsvm.experiment.compare.contest.run_job", lambda *_: pytest.fail("fitted again"))
+    monkeypatch.setattr("ldsvm.experiment.search.trial.run_job", lambda *_: pytest.fail("fitted again"))
     again = outcome(kept, data, "machines", Here())
     assert (again.trials, again.search_s, again.params) == (first.trials, first.search_s, first.params)
     anew = kept.model_copy(update={"search": kept.search.model_copy(update={"resume": False})})
@@ -194,7 +195,7 @@ def test_kernels_are_said_to_be_compiled_only_where_that_is_certain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr("ldsvm.experiment.compare.contest.solvers.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("ldsvm.experiment.compare.judge.solvers.__file__", str(tmp_path / "__init__.py"))
     assert is_cold()
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "box_qp._solve_rows-244.py27.nbi").touch()  # of another Python

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
-from ldsvm.experiment.compare.contest import compete, training_data
+from ldsvm.experiment.compare.record import compete
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.load import ConfigError, load_config
@@ -24,7 +24,7 @@ from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.search import jobs, plan
-from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job
+from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job, training_data
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.methods.memory import NotRun
 from ldsvm.tracking.results import _workers

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ldsvm.methods import Method
+from ldsvm import solvers
+from ldsvm.experiment.prepared import Prepared
+from ldsvm.experiment.search.trial import Data, Job, fit_point, reason, training_data
+from ldsvm.experiment.search.worker import Tell
+from ldsvm.methods import Method, lookup
+from ldsvm.methods.label_map import Coarser
 from ldsvm.speed import predict_us
 
 
@@ -45,6 +54,27 @@ class Score:
         return 1 - max(totals) / sum(totals)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What fitting and judging one point gave. model: only ours, which is kept.
+
+    latent: the training set (N, L) in the latent space of ours, or of a reduction to a plane or a line.
+    """
+
+    score: Score
+    valid_error: float
+    train_s: float
+    notes: list[str]
+    history: list[dict[str, Any]]
+    stop_reason: str | None = None
+    best_iter: int | None = None
+    map: str | None = None
+    n_latent: int | None = None
+    peak_mib: float | None = None
+    model: Any = None
+    latent: Any = None
+
+
 def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
 
@@ -73,6 +103,73 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
         class_errors=((totals - np.diag(confusion)) / np.maximum(totals, 1)).tolist(),
         confusion=confusion.tolist(),
     )
+
+
+def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
+    """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
+    data = training_data(prepared, labels, job.method.labels)
+    fit = fit_point(job, job.points[0], data, tell)
+    model, method = fit.model, lookup(job.method.estimator)
+    answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
+    X_test, y_test = prepared.arrays("test", labels)
+    score = judge(answers, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs)
+    return Judged(
+        score=score,
+        valid_error=data.valid_error(model),
+        train_s=fit.seconds,
+        peak_mib=fit.peak_mib,
+        notes=fit.notes,
+        history=[dict(row) for row in getattr(model, "history_", [])],
+        stop_reason=reason(model),
+        best_iter=getattr(model, "best_iter_", None),
+        **(_ours(model) if method.iterative else {}),
+        model=answers if method.iterative else None,
+        latent=_latent(model, method, data),
+    )
+
+
+def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:
+    """Return the seconds of the fit of a job's single point, which is on one thread; for the runner's process."""
+    return fit_point(job, job.points[0], training_data(prepared, labels, job.method.labels)).seconds
+
+
+def _ours(model: Any) -> dict[str, Any]:
+    kind = model.map if isinstance(model.map, str) else None
+    return {"map": kind, "n_latent": int(model.latent_coef_.shape[-1])}
+
+
+def _latent(model: Any, method: Method, data: Data) -> Any:
+    """Return the training set in the latent space of ours, or of a reduction that can be looked at; else None."""
+    if method.iterative:
+        return model.transform(data.X)
+    reduce = getattr(model, "named_steps", {}).get("reduce")
+    if reduce is None or reduce.transform(data.X[:1]).shape[1] > 2:
+        return None
+    return reduce.transform(data.X)
+
+
+def is_cold() -> bool:
+    """Return whether `warm` surely has to compile: the package's own cache of kernels, which can be written, has none.
+
+    False where kernels may lie elsewhere, in the user's folder or in that of NUMBA_CACHE_DIR.
+    """
+    folder = Path(solvers.__file__).parent
+    if "NUMBA_CACHE_DIR" in os.environ or not os.access(folder, os.W_OK):
+        return False
+    return not any((folder / "__pycache__").glob(f"*.py{sys.version_info.major}{sys.version_info.minor}.nbi"))
+
+
+def warm(_: Tell) -> None:
+    """Load our compiled kernels, which a first run on a machine compiles, so that no fit's clock counts it."""
+    from ldsvm.estimator import LDSVMClassifier
+
+    X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    for classes in (2, 3):
+        y = np.arange(30) % classes
+        model = LDSVMClassifier(n_basis=5, max_iter=2, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # two iterations converge to nothing
+            model.fit(X, y, eval_set=(X, y)).predict(X)
 
 
 def confusion_matrix(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

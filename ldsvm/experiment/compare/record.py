@@ -1,31 +1,40 @@
-"""One method on one split, computed or found again, and kept in a folder of its own before anybody else hears of it.
+"""One method on one problem, computed or found again: search, fit the winner, judge it, keep the result.
 
-The folder is named by a digest of what the result depends on: whoever would compute the same again finds it instead.
+Fits and clocks run in the process of the runner. A result lies in a folder of its own before anybody else hears of it,
+named by a digest of what it depends on: whoever would compute the same again finds it instead.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare import results
-from ldsvm.experiment.compare.contest import Judged, compete
+from ldsvm.experiment.compare.judge import Judged, fit_and_judge, fit_on_one_thread
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
-from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.config.schema import Config, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.search.failure import Failure
-from ldsvm.experiment.search.search import Executor, OnTrials
-from ldsvm.experiment.search.trial import OnStep
-from ldsvm.experiment.search.worker import Runner
+from ldsvm.experiment.search.failure import Failure, failure_of
+from ldsvm.experiment.search.journal import Journal
+from ldsvm.experiment.search.search import Executor, OnTrials, best, run_search
+from ldsvm.experiment.search.trial import Job, OnStep, Trial, fit_job
+from ldsvm.experiment.search.worker import Runner, Stopped
 from ldsvm.experiment.sources import check_code, code
+from ldsvm.methods.memory import NotRun
+from ldsvm.methods.memory_limit import MemoryLimit
 
 LATENT, MODEL = "latent.npy", "model.skops"
 LAYOUT = 2  # raise it when what a result's folder holds changes
@@ -108,3 +117,147 @@ def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
         from ldsvm.experiment.storing import dumps
 
         (folder / MODEL).write_bytes(dumps(judged.model))
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where one method competes: the data of one split in one labelling, and what a fit may take."""
+
+    prepared: Prepared
+    labels: str
+    limits: LimitsConfig
+    runner: Runner
+
+    def _memory(self, job: Job) -> MemoryLimit | None:
+        # The rows are with Ray's workers; refused memory, what joins them would end the process.
+        return None if job.method.on_ray else MemoryLimit(self.limits.fit_mib, job.n_jobs)
+
+    def search(self, job: Job, on_step: OnStep) -> list[Trial]:
+        """Run one job of a search within its time; never raises."""
+        start = time.perf_counter()
+        try:
+            seconds = self.limits.fit_s * len(job.points)
+            found: list[Trial] = self.runner.call(
+                fit_job, job, self.prepared, self.labels, limit_s=seconds, memory=self._memory(job), tell=on_step
+            )
+            return found
+        except Stopped as stop:
+            spent = (time.perf_counter() - start) / len(job.points)
+            points = zip(job.points, job.orders, strict=True)
+            return [Trial(dict(p), i, seconds=spent, failure=stop.failure) for p, i in points]
+
+    def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
+        """Fit the single point of a job and judge it."""
+        judged: Judged = self.runner.call(
+            fit_and_judge, job, self.prepared, self.labels, repeats,
+            limit_s=2 * self.limits.fit_s, memory=self._memory(job), tell=on_step,
+        )  # fmt: skip
+        return judged
+
+    def train_alone(self, job: Job) -> float | None:
+        """Return the seconds of a job whose fit is on one thread, None when they, or its rows, are too many here."""
+        try:
+            seconds: float = self.runner.call(
+                fit_on_one_thread, job, self.prepared, self.labels,
+                limit_s=self.limits.fit_s, memory=self._memory(job),
+            )  # fmt: skip
+            return seconds
+        except (Stopped, NotRun):
+            return None
+
+
+def compete(
+    config: Config,
+    prepared: Prepared,
+    problem: ProblemConfig,
+    name: str,
+    runner: Runner,
+    on_trials: OnTrials,
+    on_step: OnStep,
+    executor: Executor | None = None,
+) -> tuple[Result, Judged | None]:
+    """Return what the method `name` achieves on one split, and what the judge saw (None when it failed).
+
+    A Ray that its fits are to run on, and that is nowhere yet, is started here meanwhile.
+
+    executor: runs the trials in several processes, see `parallel.Cluster.map`; without it they run one after the other
+    in the runner's.
+
+    The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
+    set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
+    `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
+    """
+    method, number = config.methods[name], prepared.seed - config.seed
+    match = Match(prepared, problem.labels, config.limits, runner)
+    result = Result(problem.name, name, method.estimator, [], number, prepared.digest, time.time())
+    try:
+        with _joined(method) as there:
+            return _compete(config, match, there, result, on_trials, on_step, executor)
+    except ClusterFailed as error:
+        if not method.on_ray:  # then it is the search that has none
+            raise
+        return replace(result, failure=failure_of(error)), None
+
+
+def _compete(
+    config: Config,
+    match: Match,
+    method: MethodConfig,
+    result: Result,
+    on_trials: OnTrials,
+    on_step: OnStep,
+    executor: Executor | None,
+) -> tuple[Result, Judged | None]:
+    """Fill an empty result."""
+    seed, started = match.prepared.seed, result.started
+    trials = _search(config, match, method, on_trials, on_step, executor)
+    # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
+    result = replace(result, trials=trials, search_s=sum(trial.seconds for trial in trials))
+    try:
+        point = best(trials).params
+        job = Job(method, (point,), (0,), seed, config.n_jobs)
+        judged = match.judge(job, config.judge.repeats, on_step)
+    except Exception as error:
+        return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
+    done = replace(
+        result,
+        params={**method.params, **point},
+        train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
+        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
+    )
+    return replace(done, seconds=time.time() - started), judged
+
+
+def _search(
+    config: Config, match: Match, method: MethodConfig, on_trials: OnTrials, on_step: OnStep, executor: Executor | None
+) -> list[Trial]:
+    """Search on the executor; where Ray cannot be had and the file allows it, here, from where the journal stands."""
+    find = partial(
+        run_search,
+        method,
+        seed=match.prepared.seed,
+        n_jobs=config.trial_jobs,
+        on_trials=on_trials,
+        journal=Journal(config.journal, config.limits.fit_s, believe=not config.refresh),
+        place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
+        rows=match.prepared.sizes["train"],
+        checkpoints=config.checkpoints,
+    )
+    if executor is not None:
+        try:
+            return find(partial(fit_job, prepared=match.prepared, labels=match.labels), executor=executor)
+        except ClusterFailed as error:
+            if config.search.without_ray == "fail":
+                raise
+            warnings.warn(f"{error} Trials run one after the other instead.", UserWarning, stacklevel=2)
+    return find(partial(match.search, on_step=on_step))
+
+
+@contextmanager
+def _joined(method: MethodConfig) -> Iterator[MethodConfig]:
+    """Let a method's fits find a Ray, see `ExecutorConfig.joined`."""
+    if method.executor is None:
+        yield method
+        return
+    with method.executor.joined() as executor:
+        yield method.model_copy(update={"executor": executor})

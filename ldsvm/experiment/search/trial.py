@@ -19,6 +19,7 @@ from ldsvm.datasets import relabel
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS
+from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.sources import code
 from ldsvm.methods import check_memory, lookup, memory_limit
@@ -156,6 +157,20 @@ class Fit:
     seconds: float
     notes: list[str]
     peak_mib: float | None
+
+
+def fit_job(job: Job, prepared: Prepared, labels: str, on_step: OnStep | None = None) -> list[Trial]:
+    """Fit every point of a job; for another process."""
+    return run_job(job, training_data(prepared, labels, job.method.labels), on_step)
+
+
+def training_data(prepared: Prepared, labels: str, learnt: str | None = None) -> Data:
+    """Return the training and validation arrays of one problem. The test set is not among them on purpose.
+
+    labels: in which errors are counted. learnt: those of the arrays, None for the same.
+    """
+    train, validation = (prepared.arrays(part, learnt or labels) for part in ("train", "validation"))
+    return Data(*train, *validation, n_test=prepared.sizes["test"], reading=labels)
 
 
 def run_job(job: Job, data: Data, on_step: OnStep | None = None) -> list[Trial]:
