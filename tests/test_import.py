@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
-HEAVY = ["prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"]
 # Each name stands for its package, or module, but for what is listed by itself. What comes later may import what comes
 # earlier, and never the other way round; how a package orders its own modules is its own affair, without circles.
 ORDER = (
@@ -23,14 +23,50 @@ ORDER = (
 )  # fmt: skip
 
 
+# What one process imports, one after the other; scikit-learn loads some heavy libraries by itself (pandas, and with it
+# pyarrow, where installed), which is not ours.
+FIRST = (
+    "sklearn.base", "ldsvm", "ldsvm.methods", "ldsvm.datasets", "ldsvm.datasets.files", "ldsvm.datasets.features",
+    "flows.__main__", "ldsvm.experiment.config.load", "ldsvm.report.build",
+)  # fmt: skip
+WATCH = """
+import importlib, json, sys
+news = {}
+for name in sys.argv[1:]:
+    before = {*sys.modules}
+    importlib.import_module(name)
+    news[name] = sorted({*sys.modules} - before)
+print(json.dumps(news))
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """What each module of FIRST loads beyond those before it, in a process of its own."""
+    command = [sys.executable, "-c", WATCH, *FIRST]
+    done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    return {name: set(news) for name, news in json.loads(done.stdout).items()}
+
+
 @pytest.mark.slow
-def test_import_loads_no_heavy_library() -> None:
-    # import cost is a feature: frameworks, plotting and compilers load when used; what scikit-learn loads by itself
-    # (pandas, and with it pyarrow, where installed) is not ours
-    loaded = "import sys, sklearn.base; before = {*sys.modules}; import ldsvm; loaded = {*sys.modules} - before; "
-    code = f"{loaded} assert 'ldsvm.estimator' in loaded; print(*[m for m in {HEAVY!r} if m in loaded])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+def test_imports_load_no_heavy_library(loaded: dict[str, set[str]]) -> None:
+    # import cost is a feature: frameworks, plotting and compilers load when used
+    assert "ldsvm.estimator" in loaded["ldsvm"]
+    heavy = {"prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"}
+    for name in FIRST[1:]:
+        if name == "ldsvm.experiment.config.load":
+            heavy -= {"pydantic"}  # which checks what a file says
+        assert not heavy & loaded[name], name
+
+
+@pytest.mark.slow
+def test_data_and_methods_load_only_what_is_used(loaded: dict[str, set[str]]) -> None:
+    assert not {"pandas", "yaml", "sklearn.datasets"} & (loaded["ldsvm.datasets"] | loaded["ldsvm.datasets.files"])
+    heavy = {"sklearn.decomposition", "sklearn.feature_extraction", "sklearn.impute"}
+    assert not heavy & loaded["ldsvm.datasets.features"]
+    methods = loaded["ldsvm.methods"]
+    assert "ldsvm.methods.registry" in methods and not {"ldsvm.methods.klda", "ldsvm.methods.lmnn"} & methods
+    assert [name for name in methods if not name.startswith("ldsvm.")] == []
 
 
 def modules() -> dict[str, Path]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import warnings
 from collections import Counter
@@ -519,17 +517,6 @@ def through(how: str, fitted: Any, trusted: list[str], folder: Path) -> Any:
 
 def _array(X: Any) -> Any:
     return X.toarray() if hasattr(X, "indptr") else X
-
-
-@pytest.mark.slow
-def test_import_stays_cheap() -> None:
-    heavy = {"sklearn.decomposition", "sklearn.feature_extraction", "sklearn.impute"}
-    code = (
-        "import sys, ldsvm; before = set(sys.modules); import ldsvm.datasets.features; "
-        f"print(sorted({heavy} & (set(sys.modules) - before)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -204,18 +203,6 @@ def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"needs pyarrow, .*: pip install 'ldsvm\[pipeline\]'"):
         load("mnist", cache_dir=tmp_path, entries=mini.entries)
-
-
-@pytest.mark.slow
-def test_import_stays_cheap() -> None:
-    # beyond what scikit-learn's base loads by itself, which is the price of the package's front door
-    heavy = {"pyarrow", "pandas", "yaml", "sklearn.datasets"}
-    code = (
-        "import sys, sklearn.base; before = set(sys.modules); import ldsvm.datasets; "
-        f"print(sorted({heavy} & (set(sys.modules) - before)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_parity_and_original_labels() -> None:

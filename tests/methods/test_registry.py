@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,14 +107,3 @@ def test_a_name_that_nothing_has_is_one_sentence() -> None:
     with pytest.raises(KeyError, match='did you mean "linear_svm"') as caught:
         lookup("linear-svm")
     assert "Allowed: ldsvm, pca_ldsvm, nearest_neighbour" in caught.value.args[0]
-
-
-@pytest.mark.slow
-def test_the_registry_imports_no_method() -> None:
-    code = "import sys, ldsvm; before = {*sys.modules}; import ldsvm.methods; print(*{*sys.modules} - before)"
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert "ldsvm.methods.registry" in loaded
-    assert [name for name in loaded if not name.startswith("ldsvm.")] == []
-    assert not {"ldsvm.methods.klda", "ldsvm.methods.lmnn"} & set(loaded)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -127,17 +125,6 @@ def test_the_real_news_as_a_users_folder(tmp_path: Path) -> None:
     names, counts = np.unique(raw.train.y.astype(str), return_counts=True)
     assert len(names) == 20 and (counts.min(), counts.max()) == (377, 600)
     assert min(map(len, raw.train.X)) > 0
-
-
-@pytest.mark.slow
-def test_import_stays_cheap() -> None:
-    # Beyond what scikit-learn's base loads by itself, as for the data sets of the catalogue.
-    code = (
-        "import sys, sklearn.base; before = set(sys.modules); import ldsvm.datasets.files; "
-        "print(sorted({'pyarrow', 'pandas', 'sklearn.datasets'} & (set(sys.modules) - before)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_paths_that_cannot_be_looked_up(tmp_path: Path) -> None:
