@@ -74,9 +74,10 @@ def test_arrays_are_one_block_where_an_executor_is_asked_for(train: Data) -> Non
 def test_learned_centres_lower_the_objective_and_help(
     executor: Any, follows: bool, train: Data, valid: Data
 ) -> None:  # fmt: skip
-    rows, params = cut(train, 300, 700), {"map": "adaptive_rbf", "center_steps": 400, "z_follows": follows}
-    fixed = model(n_basis=20).fit(rows, executor=executor)
-    learned, same = (model(n_basis=20, **params).fit(rows, executor=executor) for _ in range(2))
+    rows, size = cut(train, 300, 700), {"n_basis": 20, "max_iter": 3}
+    params = {"map": "adaptive_rbf", "center_steps": 400, "z_follows": follows}
+    fixed = model(**size).fit(rows, executor=executor)
+    learned, same = (model(**size, **params).fit(rows, executor=executor) for _ in range(2))
     assert far(same, learned) == 0.0
     for before, after in zip(learned.history_, learned.history_[1:], strict=False):
         if before["mu"] == after["mu"]:
@@ -194,14 +195,11 @@ def test_features_are_computed_once_an_iteration_and_again_only_of_rows_whose_z_
     assert 0 < found[-1][1] < 0.5 * 900
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_a_worker_lost_while_a_basis_is_told_leaves_no_trace(
-    number: int, train: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_lost_while_a_basis_is_told_leaves_no_trace(train: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     # the others have the new basis already, and F of the old one
-    params = {"map": "adaptive_rbf", "n_basis": 20, "center_steps": 60, "z_follows": True}
+    params = {"map": "adaptive_rbf", "n_basis": 20, "center_steps": 60, "z_follows": True, "max_iter": 3}
     wanted = model(**params).fit(cut(train, 400), executor=Serial())
-    plain, seen = Local._each, []
+    plain, number, seen = Local._each, 0, []
 
     def losing(self: Local, calls: Any) -> Any:
         answers = plain(self, calls)
@@ -211,8 +209,10 @@ def test_a_worker_lost_while_a_basis_is_told_leaves_no_trace(
         return answers
 
     monkeypatch.setattr(Local, "_each", losing)
-    found = model(**params).fit(cut(train, 400), executor=Serial())
-    assert len(seen) > number and far(found, wanted) < 1e-3  # gradient steps in float32 make rounding larger
+    for number in range(1, 6):
+        seen.clear()
+        found = model(**params).fit(cut(train, 400), executor=Serial())
+        assert len(seen) > number and far(found, wanted) < 1e-3, number  # float32 gradients make rounding larger
 
 
 def test_pairs_of_rare_classes_among_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
