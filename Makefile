@@ -31,7 +31,7 @@ test: lint types
 	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
 		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
 	fi; \
-	OMP_WAIT_POLICY=passive $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
+	OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
 
 lint: $(READY)
 	$(PY) -m ruff check .

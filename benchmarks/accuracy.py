@@ -16,7 +16,7 @@ CASES = {"raw L=10": (10, None, 2.9), "PCA(40) L=10": (10, 40, 2.5), "raw L=5": 
 
 def run(quick: bool) -> Result:
     data = mnist(0, quick)
-    seeds, M, grid = ([0], 100, [0.1, 1.0]) if quick else ([0, 1, 2], 2500, C_GRID)
+    seeds, M, grid = ([0], 30, [0.1, 1.0]) if quick else ([0, 1, 2], 2500, C_GRID)
     result = Result(settings={"split_seed": 0, "seeds": seeds, "n_basis": M, "C": grid, "gamma": GAMMA, "alpha": 1e-3})
     for name, (L, components, bar) in CASES.items():
         X = _inputs(data, components)

@@ -70,7 +70,7 @@ def _chosen(N: int, held: int, M: int, seed: int, quick: bool) -> dict[str, Any]
         for alpha in ridges:
             model = LDSVMClassifier(
                 map="adaptive_rbf", n_basis=M, gamma=GAMMA, alpha=alpha, n_iter_no_change=5, random_state=seed,
-                center_steps=500 if quick else (MORE if held else PASSES) * N // 100,
+                center_steps=50 if quick else (MORE if held else PASSES) * N // 100,
             )  # fmt: skip
             for fitted in fit_path(
                 model, small, y, penalties, eval_set=(valid, y_valid),

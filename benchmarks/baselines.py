@@ -19,14 +19,14 @@ FULL: dict[str, list[str]] = {"conf/experiments/mnist10.yaml": [], "conf/experim
 # The same on scikit-learn's digits, which are there in any case, with some of the methods.
 SMALL = [
     "dataset={name: digits}", "features=[]", "judge.repeats=1", "claims=[]",
-    "methods={ours: {estimator: ldsvm, params: {n_basis: 100}}, NN: {estimator: nearest_neighbour}, "
+    "methods={ours: {estimator: ldsvm, params: {n_basis: 20}}, NN: {estimator: nearest_neighbour}, "
     "linear SVM: {estimator: linear_svm}, Gaussian SVM: {estimator: gaussian_svm}}",
 ]  # fmt: skip
 QUICK = {
-    "conf/experiments/mnist10.yaml": [*SMALL, "split={kind: random, train: 600, validation: 600, test: 597}"],
+    "conf/experiments/mnist10.yaml": [*SMALL, "split={kind: random, train: 300, validation: 300, test: 300}"],
     "conf/experiments/pcmac.yaml": [
         *SMALL,
-        "split={kind: random, train: 600, validation: 600, test: 597}",
+        "split={kind: random, train: 300, validation: 300, test: 300}",
         "problems=[{name: odd or even, labels: parity}]",
     ],
 }
@@ -37,11 +37,16 @@ NEAR = ("NN", "linear SVM", "Gaussian SVM, one to all", "LDA (9) + Gaussian SVM"
 
 
 def run(quick: bool = False) -> Result:
+    with Worker() as worker:
+        return _run(worker, quick)
+
+
+def _run(worker: Worker, quick: bool) -> Result:
     result = Result(settings={"experiments": QUICK if quick else FULL})
     for file, overrides in (QUICK if quick else FULL).items():
         with TemporaryDirectory() as runs:
             config = load_config(file, [*overrides, f"paths.runs={runs}"], root=ROOT)
-            outcomes = _contest(config)
+            outcomes = _contest(config, worker)
         header, rows = tables.detail(outcomes)
         header[2] = "interval or std"
         result.rows += [{"experiment": config.name} | dict(zip(header[:-1], row, strict=False)) for row in rows]
@@ -50,16 +55,15 @@ def run(quick: bool = False) -> Result:
     return result
 
 
-def _contest(config: Config) -> list[Outcome]:
+def _contest(config: Config, worker: Worker) -> list[Outcome]:
     found, splits = [], prepare(config)
-    with Worker() as worker:
-        for name in config.methods:
-            results = [
-                compete(config, prepared, config.problems[0], name, worker, lambda *_: None, lambda _: None)[0]
-                for prepared in splits
-            ]
-            found.append(Outcome(Path(name), tuple(results)))
-            progress(f"{config.name}, {name}: " + (found[-1].failure or f"{100 * found[-1].error:.2f} %"))
+    for name in config.methods:
+        results = [
+            compete(config, prepared, config.problems[0], name, worker, lambda *_: None, lambda _: None)[0]
+            for prepared in splits
+        ]
+        found.append(Outcome(Path(name), tuple(results)))
+        progress(f"{config.name}, {name}: " + (found[-1].failure or f"{100 * found[-1].error:.2f} %"))
     return found
 
 

@@ -22,7 +22,7 @@ def run(quick: bool) -> Result:
     from sklearn.svm import SVC
 
     data = mnist(0, quick)
-    N, M, repeats = (600, 100, 1) if quick else (10_000, 2500, 3)
+    N, M, repeats = (300, 30, 1) if quick else (10_000, 2500, 3)
     X, y = (a[:N] for a in data.train)
     X_test, y_test = data.test
     LDSVMClassifier(10, n_basis=50, early_stopping=True, random_state=0).fit(X[:1000], y[:1000])

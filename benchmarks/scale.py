@@ -17,7 +17,7 @@ COMPONENTS, GAMMA, PASSES, ITERATIONS = 50, 0.06, 30, 2
 def run(quick: bool) -> Result:
     from sklearn.decomposition import PCA
 
-    sizes, M, large = ([600, 1_200], 50, 100) if quick else ([5_000, 10_000, 20_000, 40_000, 60_000], 500, 1_000)
+    sizes, M, large = ([600, 1_200], 20, 40) if quick else ([5_000, 10_000, 20_000, 40_000, 60_000], 500, 1_000)
     X, y, _, _ = everything(quick)
     order = np.random.default_rng(0).permutation(len(y))
     small = PCA(COMPONENTS, svd_solver="covariance_eigh").fit_transform(X).astype(np.float32)[order]

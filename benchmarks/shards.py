@@ -95,7 +95,7 @@ def _worst(result: Result, quick: bool, executors: tuple[Any, ...]) -> float:
 def _small(quick: bool) -> Callable[..., LDSVMClassifier]:
     """Return what fits MNIST's 10,000 images, in so many blocks, with an executor."""
     data = mnist(0, quick)
-    n, size = (600, 50) if quick else (10_000, 500)
+    n, size = (300, 30) if quick else (10_000, 500)
     (X, y), valid = ((part[0][:n].astype(np.float64), part[1][:n]) for part in (data.train, data.valid))
 
     def fit(blocks: int, executor: Any, **more: Any) -> LDSVMClassifier:
@@ -163,7 +163,7 @@ def large(result: Result, quick: bool) -> None:
 
     Each in a process of its own, so that the peak is that of the fit and of nothing else.
     """
-    rows, few, size = (2_400, 1_200, 50) if quick else (LARGE, FIRST, M)
+    rows, few, size = (1_200, 600, 20) if quick else (LARGE, FIRST, M)
     place = folder(rows, TURNED, quick=quick)
     found = {}
     for name, count in {"memory": few, "blocks": rows}.items():
@@ -248,7 +248,7 @@ def distorted(result: Result, quick: bool) -> None:
     for kind, count, steps, few, follows in LEARNED:
         size = M
         if quick:
-            count, few, size, steps = 2_000, 1, 50, 100
+            count, few, size, steps = 1_200, 1, 20, 20
         progress(f"shards: {count:,} images, {kind}")
         begun = time.perf_counter()
         model, pca = _learn(kind, count, few, quick, n_basis=size, center_steps=steps, z_follows=follows)

@@ -20,7 +20,7 @@ per_row = partial(solve_any, solver="osqp")
 
 
 def run(quick: bool) -> Result:
-    N, repeats = (200, 1) if quick else (10_000, 3)
+    N, repeats = (80, 1) if quick else (10_000, 3)
     X, y = (a[:N] for a in mnist(0, quick).train)
     N = len(y)
     result = Result(settings={"N": N, "threads": 1, "C": 0.1, "n_basis": 1000, "seed": 0, "repeats": repeats})
