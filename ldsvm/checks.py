@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -15,11 +16,21 @@ from sklearn.utils.validation import _get_feature_names, column_or_1d, validate_
 from ldsvm.typing import Array
 
 LARGEST = 1e150  # beyond this squares leave float64
+# What pandas calls the index of rows where it writes it, and where it reads it again.
+NAMELESS = re.compile(r"|__index_level_\d+__|Unnamed: \d+(_level_\d+)?(\.\d+)?")
 
 
 def shown(value: Any) -> Any:
     """A label or number as a person writes it, without NumPy's type around it."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def index_columns(schema: Any) -> list[str]:
+    """Return the columns of an Arrow schema that pandas wrote as the index of the rows; a mere count is no column."""
+    try:
+        return [name for name in (schema.pandas_metadata or {})["index_columns"] if isinstance(name, str)]
+    except (ValueError, LookupError, TypeError):  # anybody may have written the metadata
+        return []
 
 
 def check_X(estimator: Any, X: Any, *, sparse: bool, reset: bool, largest: float = LARGEST) -> Any:

@@ -28,6 +28,7 @@ from ldsvm.blocks.source import (
     listed,
     pair_of,
 )
+from ldsvm.checks import NAMELESS, index_columns
 from ldsvm.typing import Array
 
 
@@ -100,9 +101,13 @@ class RowBlocks(Rows):
             try:
                 with parquet.ParquetFile(path) as file:
                     names, sizes = file.schema_arrow.names, _group_sizes(file.metadata)
+                    index = index_columns(file.schema_arrow)
             except Exception as error:
                 raise BlockError(f"{path}: is no Parquet file that can be read ({first_line(error)}).") from error
             wanted = chosen or tuple(name for name in names if name != label)
+            numbers = [name for name in wanted if NAMELESS.fullmatch(name) or name in index]
+            if numbers and chosen is None:
+                raise BlockError(f"{path}: column {numbers[0]!r} is pandas' row index; name the inputs by columns=.")
             absent = [name for name in (*wanted, label) if name not in names]
             if absent:
                 raise BlockError(f"{path}: has no column {absent[0]!r}; it has {', '.join(names[:20])}.")

@@ -374,3 +374,19 @@ def test_a_step_that_refuses_a_block_is_told(train: Data) -> None:
     rows = cut(train, 500).then(StandardScaler().fit(train[0][:, :3]))
     with pytest.raises(BlockError, match=r"block 0: StandardScaler refuses it \(X has 64 features"):
         model().fit(rows)
+
+
+@pytest.mark.parametrize(
+    "frame", [{"Unnamed: 0": [0, 1], "a": [1.0, 2.0], "c": [0, 1]}, {"a": [1.0, 2.0], "c": [0, 1]}]
+)
+def test_row_numbers_of_pandas_are_no_inputs(frame: dict[str, list[float]], tmp_path: Path) -> None:
+    import pandas
+
+    table = pandas.DataFrame(frame)
+    table = table if "Unnamed: 0" in frame else table.set_index(pandas.Index([7, 9], name="pid"))
+    table.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(
+        BlockError, match=r"a\.parquet: column '(Unnamed: 0|pid)' is pandas' row index; name the inputs"
+    ):
+        RowBlocks.parquet(tmp_path / "a.parquet", "c")
+    assert RowBlocks.parquet(tmp_path / "a.parquet", "c", ["a"])

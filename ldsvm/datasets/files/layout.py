@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ldsvm.checks import NAMELESS
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import shown
-
-# What pandas calls the index of rows where it writes it, and where it reads it again.
-NAMELESS = re.compile(r"|__index_level_\d+__|Unnamed: \d+(_level_\d+)?(\.\d+)?")
 
 
 @dataclass(frozen=True)

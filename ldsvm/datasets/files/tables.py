@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldsvm.checks import index_columns
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import csv_text, expansion, faults, numbers, values
@@ -119,7 +120,7 @@ def _parquet(path: Path, _spec: FileSpec) -> Opened:
         # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
         return file.read(columns=names).select(names)
 
-    return Opened(schema.names, load, _index(schema))
+    return Opened(schema.names, load, index_columns(schema))
 
 
 def _stored(facts: Any, names: set[str]) -> int:
@@ -131,7 +132,7 @@ def _stored(facts: Any, names: set[str]) -> int:
 
 def _arrow(path: Path, _spec: FileSpec) -> Opened:
     table = _all_batches(path)
-    return Opened(table.column_names, table.select, _index(table.schema))
+    return Opened(table.column_names, table.select, index_columns(table.schema))
 
 
 def _all_batches(path: Path) -> Any:
@@ -142,14 +143,6 @@ def _all_batches(path: Path) -> Any:
         expansion.check(path, path.stat().st_size, size)
         batches.append(batch)
     return optional("pyarrow").Table.from_batches(batches, arrow(path).schema)
-
-
-def _index(schema: Any) -> list[str]:
-    """Return the columns that pandas wrote as the index of the rows; one that only counts is no column."""
-    try:
-        return [name for name in (schema.pandas_metadata or {})["index_columns"] if isinstance(name, str)]
-    except (ValueError, LookupError, TypeError):  # anybody may have written the metadata
-        return []
 
 
 def arrow(path: Path) -> Any:
