@@ -22,7 +22,7 @@ CHOICES = [50, 70], [3e-3, 1e-2, 3e-2], [0.1, 1.0]  # components, ridges and C w
 LARGE = [70], [1e-2], [1.0]  # with all, where a fit takes minutes
 PASSES, MORE = 200, 180  # over 10,000 rows, and over all, in the first F-step
 FEW = 2  # iterations after that with 10,000 rows, of which the best is kept: SVC trains in the time of a few
-#: rows, held out of them (0: other rows), basis functions and the bar on the test error in %
+#: rows, validation rows out of them (0: other rows), basis functions and the bar on the test error in %
 CASES = [(10_000, 0, 250, 2.5), (10_000, 0, 500, 2.35), (60_000, 5_000, 500, 1.5), (60_000, 5_000, 1_000, 1.3)]
 
 
@@ -30,11 +30,11 @@ def run(quick: bool) -> Result:
     seeds, cases = ([0], CASES[:1]) if quick else ([0, 1, 2], CASES)
     fixed = {"gamma": GAMMA, "choices": CHOICES, "choices with all": LARGE, "seeds": seeds}
     result, seconds = Result(settings=fixed), {}
-    for N, held, M, bar in cases:
+    for N, n_valid, M, bar in cases:
         errors, times = [], []
         for seed in seeds:
             progress(f"adaptive: {N:,} images, {M} basis functions, seed {seed}")
-            row = _chosen(N, held, M, seed, quick)
+            row = _chosen(N, n_valid, M, seed, quick)
             result.rows.append({"basis functions": M, "seed": seed, **row})
             errors.append(row["test %"])
             times.append(row["train s"])
@@ -48,21 +48,21 @@ def run(quick: bool) -> Result:
     return result
 
 
-def _parts(N: int, held: int, seed: int, quick: bool) -> tuple[Any, ...]:
+def _parts(N: int, n_valid: int, seed: int, quick: bool) -> tuple[Any, ...]:
     """Training and validation rows, the rows of the final fit, and the test rows, each X and y."""
-    if not held:
+    if not n_valid:
         data = mnist(0, quick)
         return (*data.train, *data.valid, *data.train, *data.test)
     X, y, X_test, y_test = everything(quick=False)
     order = np.random.default_rng(seed).permutation(len(y))
-    return X[order[held:]], y[order[held:]], X[order[:held]], y[order[:held]], X, y, X_test, y_test
+    return X[order[n_valid:]], y[order[n_valid:]], X[order[:n_valid]], y[order[:n_valid]], X, y, X_test, y_test
 
 
-def _chosen(N: int, held: int, M: int, seed: int, quick: bool) -> dict[str, Any]:
+def _chosen(N: int, n_valid: int, M: int, seed: int, quick: bool) -> dict[str, Any]:
     from sklearn.decomposition import PCA
 
-    X, y, X_valid, y_valid, X_all, y_all, X_test, y_test = _parts(N, held, seed, quick)
-    components, ridges, penalties = LARGE if held or quick else CHOICES
+    X, y, X_valid, y_valid, X_all, y_all, X_test, y_test = _parts(N, n_valid, seed, quick)
+    components, ridges, penalties = LARGE if n_valid or quick else CHOICES
     found = []
     for L in components:
         reduce = PCA(L, svd_solver="covariance_eigh").fit(X)
@@ -70,11 +70,11 @@ def _chosen(N: int, held: int, M: int, seed: int, quick: bool) -> dict[str, Any]
         for alpha in ridges:
             model = LDSVMClassifier(
                 map="adaptive_rbf", n_basis=M, gamma=GAMMA, alpha=alpha, n_iter_no_change=5, random_state=seed,
-                center_steps=50 if quick else (MORE if held else PASSES) * N // 100,
+                center_steps=50 if quick else (MORE if n_valid else PASSES) * N // 100,
             )  # fmt: skip
             for fitted in fit_path(
                 model, small, y, penalties, eval_set=(valid, y_valid),
-                callback=None if held else lambda _, info: info["iteration"] >= FEW,
+                callback=None if n_valid else lambda _, info: info["iteration"] >= FEW,
             ):  # fmt: skip
                 found.append((fitted.history_[fitted.best_iter_]["valid_error"], L, fitted))
     error, L, best = min(found, key=lambda one: one[0])

@@ -242,7 +242,7 @@ def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Co
 
 
 def distorted(result: Result, quick: bool) -> None:
-    """Learned centres on distorted images; what distorts and the iteration are chosen on training images held out."""
+    """Learned centres on distorted images; what distorts and the iteration are chosen on training images left out."""
     _, _, X_test, y_test = everything(quick)
     found = []
     for kind, count, steps, few, follows in LEARNED:
@@ -267,9 +267,9 @@ def distorted(result: Result, quick: bool) -> None:
 def _learn(kind: Distortion, count: int, few: int, quick: bool, **params: Any) -> tuple[LDSVMClassifier, Any]:
     """Fit to so many images by so many F-steps after the first; the model, and what reduces pixels from 0 to 255."""
     X, y, _, _ = everything(quick)
-    held = HELD[quick]
-    rows, pca = RowBlocks.parquet(folder(count, kind, of=held, quick=quick), "digit").principal(COMPONENTS)
-    valid = RowBlocks.arrays([(255 * X[held:], y[held:])]).then(pca)
+    n_valid = HELD[quick]
+    rows, pca = RowBlocks.parquet(folder(count, kind, of=n_valid, quick=quick), "digit").principal(COMPONENTS)
+    valid = RowBlocks.arrays([(255 * X[n_valid:], y[n_valid:])]).then(pca)
     model = LDSVMClassifier(
         map="adaptive_rbf", centers="random", gamma=0.06 / 255**2, C=1.0, random_state=0, verbose=1, **params
     )

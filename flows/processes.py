@@ -99,8 +99,8 @@ def _default_signals() -> None:
 
 def free_ports(count: int) -> list[int]:
     """Return so many ports of loopback, all different, on which nothing listens just now."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(probe.getsockname()[1]) for probe in probes]
 
 

@@ -24,12 +24,12 @@ TINY, SMALL = 2e5, 5e7  # multiplications: some microseconds, and some milliseco
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs``: None takes the cores of this process, or as few as BLAS is held to; -1 all; n itself."""
+    """Threads for ``n_jobs``: None for the cores of this process, or as few as BLAS may use; -1 for all; n itself."""
     if n_jobs is not None:
         return int(effective_n_jobs(n_jobs))
     allowed = os.environ.get("OMP_NUM_THREADS", "")
-    held = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
-    return min([int(cpu_count()), *held, *([int(allowed)] if allowed.isdigit() and int(allowed) > 0 else [])])
+    found = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
+    return min([int(cpu_count()), *found, *([int(allowed)] if allowed.isdigit() and int(allowed) > 0 else [])])
 
 
 @cache
@@ -67,10 +67,10 @@ def alone() -> AbstractContextManager[Any]:
     ...     n_threads(None)
     1
     """
-    return held(1)
+    return hold(1)
 
 
-def held(n_threads: int) -> AbstractContextManager[Any]:
+def hold(n_threads: int) -> AbstractContextManager[Any]:
     """Let BLAS have so many threads. Their number is the whole process's: only the main thread changes it, since two
     threads that put it back in the wrong order would leave it wrong.
     """

@@ -51,7 +51,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
     """Check everything, split off validation rows, and compute what does not depend on C."""
     family = family_of(model)
     data = training_set(model, X, y, sample_weight, eval_set, family)
-    X, index, classes, weight, held = data.X, data.index, data.classes, data.weight, data.held
+    X, index, classes, weight, valid = data.X, data.index, data.classes, data.weight, data.validation
     random_state = check_random_state(model.random_state)
     size = min(int(model.n_basis), len(index)) if isinstance(model.n_basis, Integral) else len(index)
     cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * size * (size + X.shape[1])))
@@ -63,7 +63,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
     else:
         name = model.init if data.init is None else data.init
         start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
-    validation = None if held is None else Validation(regression.elsewhere(held[0]), held[1], held[2])
+    validation = None if valid is None else Validation(regression.elsewhere(valid[0]), valid[1], valid[2])
     scheme = Scheme(len(classes), model.multi_class)
     Y, part = scheme.signs(index)
     weight = np.ones(len(index)) if weight is None else weight

@@ -18,7 +18,7 @@ from ldsvm.typing import Array
 @dataclass(frozen=True)
 class TrainingSet:
     """Rows X (N, D) with class indices (N,) into ``classes`` (K,), weights (N,) or None, and given starting
-    coordinates (N, L) or None; ``held`` are validation rows, class indices and weights, or None.
+    coordinates (N, L) or None; ``validation`` are validation rows, class indices and weights, or None.
     """
 
     X: Any
@@ -26,7 +26,7 @@ class TrainingSet:
     classes: Array
     weight: Array | None
     init: Array | None
-    held: tuple[Any, Array, Array | None] | None = None
+    validation: tuple[Any, Array, Array | None] | None = None
 
     def take(self, rows: Array) -> TrainingSet:
         """These rows only."""
@@ -48,12 +48,12 @@ def training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, eval_set: A
         X, weight, init = X[kept], weight[kept] if weight is not None else None, None if init is None else init[kept]
     data = TrainingSet(X, index, classes, weight, init)
     if eval_set is not None:
-        return replace(data, held=_given(estimator, eval_set, classes, family))
+        return replace(data, validation=_given(estimator, eval_set, classes, family))
     if not estimator.early_stopping:
         return data
     train, valid = _split(index, estimator.validation_fraction, estimator.random_state)
     aside = data.take(valid)
-    return replace(data.take(train), held=(aside.X, aside.index, aside.weight))
+    return replace(data.take(train), validation=(aside.X, aside.index, aside.weight))
 
 
 def _given(estimator: Any, eval_set: Any, classes: Array, family: Family) -> tuple[Any, Array, None]:

@@ -46,7 +46,7 @@ def test_a_fit_in_another_thread_leaves_the_number_alone() -> None:
     assert seen == [before] == [blas()]
     with threads.alone():
         assert blas() == {1}
-        with threads.held(2):  # where a product is worth it
+        with threads.hold(2):  # where a product is worth it
             assert blas() == {2}
         assert blas() == {1}
 

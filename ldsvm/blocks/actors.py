@@ -106,7 +106,7 @@ class Actors(Team):
         self._kind = ray.remote(num_cpus=threads, max_restarts=0)(_Host)
         beside = len(self)
         share = None if memory_bytes is None else int(memory_bytes / beside)
-        self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.held, strict=True)]
+        self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.valid_parts, strict=True)]
         self._hosts: list[Any] = []
         lacking = max(0, len(self) - slots(threads, ray.nodes()))  # type: ignore[no-untyped-call]
         if not lacking:
@@ -175,7 +175,7 @@ class Actors(Team):
         for i in self._absent(lost):  # no machine has a processor left: one of the others' does this work too
             ray.kill(self._hosts[i])
             self._hosts[i] = self._kind.options(num_cpus=0).remote(self._shards[i], self._threads)
-        for calls in self.told.values():
+        for calls in self.setup_calls.values():
             waiting = [self._hosts[i].call.remote(pickle.dumps(calls[i], protocol=5)) for i in lost]
             try:
                 with interrupted():

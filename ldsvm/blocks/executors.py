@@ -86,15 +86,15 @@ class Team(ABC):
 
     def __init__(self, train: Rows, valid: Rows | None, workers: int) -> None:
         self.parts = train.divided(workers)
-        held: list[Rows | None] = [None] * len(self.parts)
+        valid_parts: list[Rows | None] = [None] * len(self.parts)
         if valid is not None:
             some = valid.divided(len(self.parts))
-            held[: len(some)] = some
-        self.held = held
+            valid_parts[: len(some)] = some
+        self.valid_parts = valid_parts
         self.traffic = Traffic(len(self.parts))
         self.lost = 0  # workers that had to be replaced
         self.report: Report = silent
-        self.told: dict[str, list[Call]] = {}  # by method: what a new worker must be told too
+        self.setup_calls: dict[str, list[Call]] = {}  # by method: what a new worker must be told too
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -127,7 +127,7 @@ class Team(ABC):
 
     def tell_each(self, method: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """`each`, and remember it for workers that come later."""
-        self.told[method] = [(method, some) for some in args]
+        self.setup_calls[method] = [(method, some) for some in args]
         return self.each(method, args)
 
     @abstractmethod
@@ -150,14 +150,14 @@ class Local(Team):
         super().__init__(train, valid, workers)
         beside, own = len(self), max(1, n_threads // len(self))
         share = None if memory_bytes is None else int(memory_bytes / beside)
-        self.shards = [Shard(*parts, share, beside, own) for parts in zip(self.parts, self.held, strict=True)]
+        self.shards = [Shard(*parts, share, beside, own) for parts in zip(self.parts, self.valid_parts, strict=True)]
         self._pool = ThreadPoolExecutor(beside) if beside > 1 else None
         # With several threads each calls BLAS by itself.
-        self._held = threads.alone() if beside > 1 else threads.limit(n_threads)
-        self._held.__enter__()
+        self._limits = threads.alone() if beside > 1 else threads.limit(n_threads)
+        self._limits.__enter__()
 
     def close(self) -> None:
-        self._held.__exit__(None, None, None)
+        self._limits.__exit__(None, None, None)
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 

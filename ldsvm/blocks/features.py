@@ -28,7 +28,7 @@ class Features(Inputs):
         self.offset, self.scheme, self.C = offset, scheme, C * balance
         self.y: Labels = np.searchsorted(classes, self.labels).astype(np.int32)
         self.z_solver = solver_by_name(z_solver)
-        self.held: list[Labels] = []
+        self.valid_y: list[Labels] = []
         for i, block in enumerate(self.valid.blocks if self.valid is not None else ()):
             X, y = self._read(self.valid, i)
             if X.shape[1] != self.width:
@@ -37,24 +37,24 @@ class Features(Inputs):
             unknown = [label for label in np.unique(y).tolist() if label not in known]
             if unknown:
                 raise BlockError(f"{block.name}: has the label {unknown[0]!r}, which is not among the training labels.")
-            self.held.append(np.searchsorted(classes, y).astype(np.int32))
+            self.valid_y.append(np.searchsorted(classes, y).astype(np.int32))
 
-    def held_sums(self) -> tuple[Array, Array]:
+    def validation_sums(self) -> tuple[Array, Array]:
         """Validation rows of each class (K,), and sums of squares of their inputs (D,)."""
         counts, squares = np.zeros(self.scheme.n_classes), np.zeros(self.width)
-        for i, y in enumerate(self.held):
+        for i, y in enumerate(self.valid_y):
             counts += np.bincount(y, minlength=len(counts))
-            squares += np.square(self._held(i).astype(np.float64)).sum(axis=0)
+            squares += np.square(self._valid_inputs(i).astype(np.float64)).sum(axis=0)
         return counts, squares
 
     def use(self, basis: Basis) -> None:
         """Take a basis; features are kept where they may be, the validation rows' before the others'."""
         self.basis, self.kept = basis, None
         self.left = 0 if isinstance(basis, Identity) else self.free
-        self.kept_held = [self._room(len(y)) for y in self.held]
-        for i, Phi in enumerate(self.kept_held):
+        self.valid_features = [self._room(len(y)) for y in self.valid_y]
+        for i, Phi in enumerate(self.valid_features):
             if Phi is not None:
-                self._fill(self._held(i), Phi)
+                self._fill(self._valid_inputs(i), Phi)
         if (Phi := self._room(len(self))) is not None:
             for rows, X in self._parts():
                 self._fill(X, Phi[rows])
@@ -98,9 +98,11 @@ class Features(Inputs):
     def validate(self, W: Array, V: Array, b: Array) -> Array:
         """Validation rows that g(F(x)) gets wrong, and how many there are."""
         mapping, out = BasisMap(self.basis, W), np.zeros(2)
-        for i, y in enumerate(self.held):
-            Phi = self.kept_held[i]
-            F = FeatureEvaluation(self._phi(self._held(i)) if Phi is None else Phi, self.n_threads).values(mapping)
+        for i, y in enumerate(self.valid_y):
+            Phi = self.valid_features[i]
+            F = FeatureEvaluation(self._phi(self._valid_inputs(i)) if Phi is None else Phi, self.n_threads).values(
+                mapping
+            )
             out[0] += np.count_nonzero(self.scheme.classes(self.scheme.scores(F @ V.T + b)) != y)
             out[1] += len(y)
         return out
@@ -117,9 +119,9 @@ class Features(Inputs):
         exact = isinstance(self.basis, Identity) and X.dtype.kind == "f"
         return X if exact else Computed(self.basis, X, _precision(X))
 
-    def _held(self, i: int) -> Any:
+    def _valid_inputs(self, i: int) -> Any:
         """Inputs of a block of the validation rows."""
-        return self._again(self.valid, i, len(self.held[i]))
+        return self._again(self.valid, i, len(self.valid_y[i]))
 
 
 def _precision(X: Any) -> Any:

@@ -24,8 +24,8 @@ def group_size(rows: Rows) -> int:
     if rows.kind == "dense":
         width = rows.X.shape[1]
     else:
-        held = rows.X.nnz if rows.kind == "sparse" else sum(map(len, filter(None, rows.X)))
-        width = held // max(1, len(rows))
+        total = rows.X.nnz if rows.kind == "sparse" else sum(map(len, filter(None, rows.X)))
+        width = total // max(1, len(rows))
     return max(1, GROUP // max(1, width))
 
 

@@ -11,7 +11,7 @@ from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.flaws import block_of, blocks, step_of
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.validation import Finding
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 
 def duplicates(
@@ -32,7 +32,7 @@ def duplicates(
         if len(rows):
             pairs = list(zip(numbers[name][rows].tolist(), numbers["training"][twins].tolist(), strict=True))
             start = f"{len(rows):,} of {len(part):,} {name} rows equal a training row with {label} label"
-            findings.append(Finding("warning", f"{start}: ({name}, training) {told('row', pairs)}."))
+            findings.append(Finding("warning", f"{start}: ({name}, training) {listing('row', pairs)}."))
     return findings
 
 

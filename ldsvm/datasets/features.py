@@ -113,14 +113,14 @@ def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
     ['tfidf: 1 word, 1 of 3 training documents without any of them']
     """
     X = _inputs(pipe, X, rows)
-    told = []
+    summary = []
     # Step by step, as Pipeline does it: only here can an error name its step, and the report tell what each step did.
     for name, step in pipe.steps:
         with _named(name):
             before, X = X, _fit(name, step, X)
             finite.check_output(name, X, rows)
-        told.append(account(name, step, before, X))
-    pipe.summary_ = told  # a part of the fitted pipeline, so that it is stored with it
+        summary.append(account(name, step, before, X))
+    pipe.summary_ = summary  # a part of the fitted pipeline, so that it is stored with it
     return _float32(X)
 
 

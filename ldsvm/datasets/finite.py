@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.flaws import step_of
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 NONE = np.zeros(0, dtype=np.int64)
 WIDEST = 2**26  # columns of sparse inputs: every step keeps some float64 for each, 512 MiB apiece
@@ -50,7 +50,7 @@ def check_fitted(name: str, step: Any) -> None:
     if len(wide):
         raise DataError(
             f"{called(name)}: the range of the training values is beyond 3.4e38, the range of float32, in "
-            f"{told('column', wide)}; allowed: columns of a smaller range."
+            f"{listing('column', wide)}; allowed: columns of a smaller range."
         )
 
 
@@ -65,7 +65,7 @@ def check_output(name: str, X: Any, numbers: Indices | None) -> None:
 
 
 def _told(rows: Indices, numbers: Indices | None) -> str:
-    return told("row", rows if numbers is None else numbers[rows])
+    return listing("row", rows if numbers is None else numbers[rows])
 
 
 def _rows(X: Any, wrong: Any) -> NDArray[np.int64]:

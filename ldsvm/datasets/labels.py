@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 
 HOW = ("original", "parity")
 FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # what YAML takes for true and false, or did once
@@ -51,7 +51,7 @@ def unknown(name: Any, known: list[Any]) -> str:
         return f"{start}, which YAML makes of words such as yes and no: quote them, classes: [{listed}]."
     by_text = {str(value): value for value in known}
     near = [by_text[text] for text in get_close_matches(str(name), by_text, 1)]
-    rest = f"the nearest is {shown(near[0])}" if near else f"the rows have {told('label', known)}"
+    rest = f"the nearest is {shown(near[0])}" if near else f"the rows have {listing('label', known)}"
     return f"{start}; {rest}."
 
 
@@ -69,4 +69,4 @@ def alike(y: NDArray[Any]) -> list[str]:
     for label in sorted(set(y.tolist())):
         found[" ".join(label.casefold().split())].append(label)
     pairs = [label for labels in found.values() if len(labels) > 1 for label in labels]
-    return [f"{told('label', pairs)} differ only by spaces or case."] if pairs else []
+    return [f"{listing('label', pairs)} differ only by spaces or case."] if pairs else []

@@ -76,8 +76,8 @@ def load(entry: Entry, _places: Places, options: Mapping[str, Any] | None = None
             raise DataError(f"{entry.name}: {name!r} is no option: {one_of(name, LIMITS)}")
     chosen: dict[str, Any] = {**(make.__kwdefaults__ or {}), **given}
     X, y = make(**chosen)
-    told = ", ".join(f"{name}={value}" for name, value in chosen.items())
-    raw = Raw(Rows(X, y), None, f"{entry.sources['generated'].removesuffix('.')} ({told}).")
+    shown = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    raw = Raw(Rows(X, y), None, f"{entry.sources['generated'].removesuffix('.')} ({shown}).")
     return finish(raw, replace(entry, sha256=raw.sha256()))
 
 

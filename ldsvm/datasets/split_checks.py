@@ -11,7 +11,7 @@ from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.duplicates import duplicates, keys_of
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.validation import Finding, named
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 
 def check_parts(
@@ -64,7 +64,7 @@ def _original(split: Split, kept: Indices | None, kept_test: Indices | None) -> 
 def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
     values, first, counts = np.unique(y, return_index=True, return_counts=True)
     once = counts == 1
-    text = f"Training has only one row of {told('label', values[once])} ({told('row', numbers[first[once]])})."
+    text = f"Training has only one row of {listing('label', values[once])} ({listing('row', numbers[first[once]])})."
     return [Finding("warning", text)] if once.any() else []
 
 
@@ -109,8 +109,8 @@ def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) 
     trained, seen, findings = np.unique(y), np.unique(y_part), []
     new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
     if len(new):
-        rows = told("row", numbers[np.isin(y_part, new)])
-        findings.append(Finding("error", f"{told('Label', new)}: in {name} {rows}, but never in training."))
+        rows = listing("row", numbers[np.isin(y_part, new)])
+        findings.append(Finding("error", f"{listing('Label', new)}: in {name} {rows}, but never in training."))
     if len(lacking):
-        findings.append(Finding("warning", f"No {name} row has {told('label', lacking)}."))
+        findings.append(Finding("warning", f"No {name} row has {listing('label', lacking)}."))
     return findings

@@ -16,7 +16,7 @@ from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.grouping import whole_groups
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.timestamps import moments
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 
 def stratified(
@@ -60,9 +60,9 @@ def balanced(y: ArrayLike, *, train: float, validation: float, test: float = 0, 
     """
     labels = _column("y", y)
     _, counts, ranks = _ranks(labels, _bits(seed).random_raw(len(labels)))
-    used, held, kept = _sizes(int(counts.min()), train, validation, test, official, classes=len(counts))
+    used, n_valid, kept = _sizes(int(counts.min()), train, validation, test, official, classes=len(counts))
     # Each part takes its own run of ranks; training comes last, so that it alone grows with its size.
-    part = np.searchsorted([kept, kept + held, kept + held + used], ranks, side="right")
+    part = np.searchsorted([kept, kept + n_valid, kept + n_valid + used], ranks, side="right")
     rows = [np.flatnonzero(part == place) for place in (2, 1, 0)]
     return Split(rows[0], rows[1], np.arange(official) if official else rows[2], official_test=official > 0)
 
@@ -197,7 +197,7 @@ def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArra
         raise DataError(f"{name} has shape {found.shape}, but must be a row of at least one value.")
     missing = np.flatnonzero(absent(found))
     if len(missing):
-        where = told("row", missing if rows is None else rows[missing])
+        where = listing("row", missing if rows is None else rows[missing])
         raise DataError(f"{name} is missing in {where}, but this split needs it in every row.")
     return found
 

@@ -31,9 +31,9 @@ def _imputed(X: Any) -> str:
     gaps = np.isnan(X.data if issparse(X) else X)
     columns = X.indices[gaps] if issparse(X) else np.nonzero(gaps)[1]
     counts = np.bincount(columns, minlength=X.shape[1])
-    told = f"imputed {_several(len(columns), 'value')} in {_several(int(np.count_nonzero(counts)), 'column')}"
+    text = f"imputed {_several(len(columns), 'value')} in {_several(int(np.count_nonzero(counts)), 'column')}"
     without = int(np.count_nonzero(counts == X.shape[0]))
-    return f"{told}, {without:,} of them without any training value and now 0" if without else told
+    return f"{text}, {without:,} of them without any training value and now 0" if without else text
 
 
 def _several(n: int, what: str) -> str:

@@ -114,8 +114,8 @@ def _step(place: str, entry: Any) -> Step:
     params = {} if params is None else params
     if not isinstance(params, dict):
         example = next(iter(STEPS[name]), None)
-        told = f"parameters by name, such as {{{example}: …}}" if example else "no parameters"
-        raise DataError(f"features.{name} is {params!r}; allowed: {told}.")
+        allowed = f"parameters by name, such as {{{example}: …}}" if example else "no parameters"
+        raise DataError(f"features.{name} is {params!r}; allowed: {allowed}.")
     for key, value in params.items():
         if key not in STEPS[name]:
             raise DataError(unknown(f"features.{name}.{key}", key, STEPS[name]))

@@ -157,6 +157,6 @@ def _size(number: float) -> str:
 
 def _gaps(missing: dict[str, Any]) -> str:
     columns = ", ".join(f"{cut(name)} ({count:,})" for name, count in missing["columns"].items())
-    told = sum(missing["columns"].values())
-    rest = f" and others ({missing['total'] - told:,})" if told < missing["total"] else ""
+    counted = sum(missing["columns"].values())
+    rest = f" and others ({missing['total'] - counted:,})" if counted < missing["total"] else ""
     return f"{_count(missing['total'], 'missing value')}: {columns}{rest}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 
 
 def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any]:
@@ -32,7 +32,7 @@ def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any
     if len(wrong):
         rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
         hold = "holds" if len(wrong) == 1 else "hold"
-        where = told("row", wrong if rows is None else rows[wrong])
+        where = listing("row", wrong if rows is None else rows[wrong])
         raise DataError(f"{name}: {where} {hold} no time, such as {shown(texts[wrong[0]])}; {rule}.")
     return np.array(found, dtype="datetime64[us]")
 

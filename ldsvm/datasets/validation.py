@@ -14,7 +14,7 @@ from ldsvm.datasets.dataset import DataError, Rows, absent
 from ldsvm.datasets.flaws import Flaw, flaws
 from ldsvm.datasets.labels import alike, unknown
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 
 MISSING = ("refuse", "drop", "impute")
 COUNTED = 20  # fewer rows may be in order by chance
@@ -119,7 +119,7 @@ def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
     gone = absent(y)
     if not gone.any():
         return np.arange(len(y)), []
-    where = f"the label is missing in {told('row', np.flatnonzero(gone))}"
+    where = f"the label is missing in {listing('row', np.flatnonzero(gone))}"
     if missing == "drop":
         finding = Finding("warning", f"{where}: left out.")
     else:
@@ -199,7 +199,7 @@ def _empty(rows: Rows, kept: Indices) -> list[Finding]:
     if rows.kind != "text":
         return []
     empty = np.fromiter((text is not None and not text.strip() for text in rows.X), dtype=bool, count=len(rows))
-    where = told("row", kept[empty])
+    where = listing("row", kept[empty])
     return [Finding("warning", f"the text is empty in {where}.")] if empty.any() else []
 
 
@@ -212,7 +212,7 @@ def _enough(rows: Rows, official: bool) -> list[Finding]:
 
 
 def _where(rows: Rows, flaw: Flaw, kept: Indices) -> str:
-    return f"{named(rows, flaw.columns)} ({told('row', kept[flaw.rows])})"
+    return f"{named(rows, flaw.columns)} ({listing('row', kept[flaw.rows])})"
 
 
 def named(rows: Rows, columns: Indices, total: int | None = None) -> str:
@@ -220,4 +220,4 @@ def named(rows: Rows, columns: Indices, total: int | None = None) -> str:
     if rows.kind == "text":
         return "the text"
     items = columns if rows.columns is None else [rows.columns[column] for column in columns]
-    return told("column", items, total)
+    return listing("column", items, total)

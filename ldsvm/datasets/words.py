@@ -35,14 +35,14 @@ def shown(value: Any) -> str:
     return repr(cut(plain)) if isinstance(plain, str) else cut(repr(plain))
 
 
-def told(noun: str, items: Sequence[Any] | NDArray[Any], total: int | None = None) -> str:
+def listing(noun: str, items: Sequence[Any] | NDArray[Any], total: int | None = None) -> str:
     """Return a list for a message: at most five of the items, then how many more.
 
     total: how many there are where ``items`` are only the first of them.
 
     Examples
     --------
-    >>> told("row", [3, 17, 20, 21, 35, 40, 41]), told("column", ["age"])
+    >>> listing("row", [3, 17, 20, 21, 35, 40, 41]), listing("column", ["age"])
     ('rows 3, 17, 20, 21, 35 and 2 more', "column 'age'")
     """
     n = len(items) if total is None else total

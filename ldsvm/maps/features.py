@@ -179,7 +179,7 @@ class FeatureSums(FeatureEvaluation):
             block = self.rows(slice(None))
             return gram + (block.T @ block).toarray(), cross + block.T @ Z
         product = np.empty((M, M))
-        with threads.held(self.n_threads):  # threads of our own would want a sum of M x M each
+        with threads.hold(self.n_threads):  # threads of our own would want a sum of M x M each
             for rows in row_blocks(N, M, max(BLOCK, LEAST * M)):
                 block = self.rows(rows)
                 # NumPy sees one array twice and computes one half. SciPy's in-place dsyrk holds the interpreter, and

@@ -73,7 +73,7 @@ def noted(limit: MemoryLimit | None) -> Iterator[None]:
 
 
 @contextmanager
-def held(limit: MemoryLimit | None) -> Iterator[None]:
+def apply_limit(limit: MemoryLimit | None) -> Iterator[None]:
     """Hold this process to a limit, on Linux; elsewhere only the estimates know it.
 
     Raises OverLimit when Python is refused memory. Libraries that do not look whether they got theirs end the process.

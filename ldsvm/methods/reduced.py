@@ -27,8 +27,8 @@ class ReducedLDSVM(Pipeline):  # type: ignore[misc]
         """Fit both steps to X (n, D) and y (n,); the components see nothing of eval_set, a pair (X, y)."""
         (_, reduce), (_, classify) = self.steps
         reduced = reduce.fit_transform(X)
-        held = None if eval_set is None else (reduce.transform(eval_set[0]), eval_set[1])
-        classify.fit(reduced, y, eval_set=held, callback=callback)
+        valid = None if eval_set is None else (reduce.transform(eval_set[0]), eval_set[1])
+        classify.fit(reduced, y, eval_set=valid, callback=callback)
         return self
 
     def transform(self, X: Any) -> Any:

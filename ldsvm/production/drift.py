@@ -183,12 +183,12 @@ def homogeneity(old: Counts, new: Counts) -> float:
     total, whole = table.sum(axis=1), table.sum()
     if not total.all():
         return 1.0
-    least, starts, held = SPARSE * whole / total.min(), [0], 0.0
+    least, starts, weight = SPARSE * whole / total.min(), [0], 0.0
     for place, count in enumerate(table.sum(axis=0)):
-        if held >= least:
-            starts, held = [*starts, place], 0.0
-        held += count
-    if held < least:
+        if weight >= least:
+            starts, weight = [*starts, place], 0.0
+        weight += count
+    if weight < least:
         starts.pop()
     if len(starts) < 2:
         return 1.0

@@ -41,8 +41,8 @@ class Verdict:
     def sentence(self) -> str:
         """The outcome in one sentence, with the reasons of a refusal."""
         if self.promote:
-            held = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
-            return f"Promoted: {held}." if self.checks else "No rules: promoted as the first."
+            rules = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
+            return f"Promoted: {rules}." if self.checks else "No rules: promoted as the first."
         return "Refused: " + "; ".join(check.sentence for check in self.checks if not check.passed) + "."
 
 

@@ -59,12 +59,12 @@ def turn(runs: Path, model: str, on_wait: Callable[[], None] = lambda: None) -> 
     on_wait: called before it waits.
     """
     folder = runs / "registry" / model
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(alone(folder, wait=False))
+            stack.enter_context(alone(folder, wait=False))
         except BlockingIOError:
             on_wait()
-            held.enter_context(alone(folder))
+            stack.enter_context(alone(folder))
         yield
 
 

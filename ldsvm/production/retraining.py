@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
@@ -147,7 +147,7 @@ def ordered(pipeline: Any, rows: Any) -> Any:
     if names is not None and hasattr(rows, "columns"):
         if absent := [str(name) for name in names if name not in rows.columns]:
             raise DataError(
-                f"{told('Column', absent)} {'is' if len(absent) == 1 else 'are'} missing; the champion needs "
+                f"{listing('Column', absent)} {'is' if len(absent) == 1 else 'are'} missing; the champion needs "
                 f"{'it' if len(absent) == 1 else 'them'}: give all its columns, or choose another production.model."
             )
         return rows[list(names)]

@@ -104,9 +104,9 @@ def _kept(streams: Sequence[Stream], job: Scoring) -> dict[str, Any]:
 def _alone(job: Scoring) -> Iterator[Path]:
     """Yield the folder of a job's chunks, which one run at a time uses."""
     folder = job.output.with_name(f".{job.output.name}.parts")
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(alone(folder, wait=False))
+            stack.enter_context(alone(folder, wait=False))
         except BlockingIOError as error:
             raise DataError(
                 f"{job.output}: another run is writing this file; wait for its end, or choose another output."

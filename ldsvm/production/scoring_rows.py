@@ -19,7 +19,7 @@ from ldsvm.datasets.files import FileSpec, faults, numbers, values
 from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.experiment.config.schema import DatasetConfig
 from ldsvm.experiment.config.yaml_merge import found as looked_for
@@ -213,7 +213,7 @@ def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
     gone = np.isnan(X)
     if gone.any() and not job.missing:
         rows, columns = np.nonzero(gone)
-        where = told("row", np.unique(rows[columns == columns[0]]) + part.row)
+        where = listing("row", np.unique(rows[columns == columns[0]]) + part.row)
         raise DataError(
             f"{given}: column {shown(names[columns[0]])} has no value in {where}; allowed: numbers, as in training."
         )

@@ -103,15 +103,15 @@ class Part:
                 low[rows] = ~free[rows] & (beyond < 0.0)
             self._choose(free, low, 1.0)
         P = len(self.Zt)
-        gram, held = np.zeros((P, P)), np.zeros(1 + P)
+        gram, inside_sums = np.zeros((P, P)), np.zeros(1 + P)
         kernels.rows_gram(self.z, gram)
         counts = [len(self.signs), np.count_nonzero(self.signs > 0), self.penalties.sum()]
         for rows in self._blocks():
             low = self.low[rows]
             inside = self.c[rows][low]
-            held[0] += inside.sum()
-            held[1:] += self.Zt[:, rows][:, low] @ (inside * self.y[rows][low])
-        return np.concatenate([counts, self.z @ self.signs, gram.ravel(), held])
+            inside_sums[0] += inside.sum()
+            inside_sums[1:] += self.Zt[:, rows][:, low] @ (inside * self.y[rows][low])
+        return np.concatenate([counts, self.z @ self.signs, gram.ravel(), inside_sums])
 
     def look(self, ends: tuple[Array, Array]) -> Array:
         """At the points WAY between two SVMs (P,), 1 at the second: hinges of all rows, and rows that are on the
@@ -268,8 +268,8 @@ def newton(facts: Array, L: int, near: Array) -> Generator[Pass, Sums, tuple[Arr
     all rows are of one sign, the weights are 0 and that sign is the bias, without a pass.
     """
     P = len(near)
-    (N, plus, whole), moments, gram, held, inside = np.split(facts, np.cumsum([3, P, P * P, 1]))
-    more = float(held[0])  # sum c of rows inside the margin: more - v.inside is their hinge
+    (N, plus, whole), moments, gram, inside_sums, inside = np.split(facts, np.cumsum([3, P, P * P, 1]))
+    more = float(inside_sums[0])  # sum c of rows inside the margin: more - v.inside is their hinge
     answer, fitted, gram = np.zeros(P), np.zeros(P), gram.reshape(P, P).copy()
     if plus in (0, N) and not more:
         answer[L] = 0.0 if N == 0 else 1.0 if plus else -1.0

@@ -97,7 +97,7 @@ def test_what_moves_is_the_model_and_sums_whatever_the_rows(teams: list[Actors])
         assert by_method["svm_pass"][2] < passes * (K * (8 * (P * P + 2 * P + 3) + 150) + words)
         assert by_method["svm_pass"][1] < passes * (K * (8 * 4 * P + 150) + words)
         assert by_method["svm_open"][2] < K * (8 * (3 + P + P * P) + 150) + words
-    assert max(len(pickle.dumps(v)) for v in teams[-1].told.values()) < 20_000  # nor do new workers need more
+    assert max(len(pickle.dumps(v)) for v in teams[-1].setup_calls.values()) < 20_000  # nor do new workers need more
 
 
 @pytest.mark.parametrize(("params", "delay"), [({}, 0.0), ({}, 0.01), (LEARNED, 0.005)])

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from ldsvm.datasets import DataError, Split, balanced, grouped, ordered, shuffled, stratified
 from ldsvm.datasets.dataset import absent
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 # Uneven classes, in an order that is no function of the class: 0 once in 10 rows, 1 thrice, 2 six times.
 UNEVEN = np.tile([2, 1, 2, 2, 0, 1, 2, 2, 1, 2], 30)
@@ -406,9 +406,9 @@ def test_a_text_that_is_no_time_is_cut() -> None:
 
 
 def test_messages_list_at_most_five() -> None:
-    assert told("row", np.array([3])) == "row 3"
-    assert told("row", np.arange(5)) == "rows 0, 1, 2, 3, 4"
-    assert told("row", np.arange(2_000)) == "rows 0, 1, 2, 3, 4 and 1,995 more"
+    assert listing("row", np.array([3])) == "row 3"
+    assert listing("row", np.arange(5)) == "rows 0, 1, 2, 3, 4"
+    assert listing("row", np.arange(2_000)) == "rows 0, 1, 2, 3, 4 and 1,995 more"
 
 
 def test_absent_finds_whatever_stands_for_nothing() -> None:

@@ -16,7 +16,7 @@ from ldsvm.datasets.flaws import flaws
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import Cleaned, Finding, clean, refuse
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 
 NAN, INF = float("nan"), float("inf")
 NONE = np.array([], dtype=np.int64)
@@ -497,6 +497,6 @@ def test_only_the_constant_columns_are_told_whichever_they_are(kind: Kind) -> No
         X = random.choice([0.0, 1.0, NAN], p=[0.6, 0.3, 0.1], size=(3, 12)).astype(np.float32)
         constant = [j for j in range(12) if len(set(X[~np.isnan(X[:, j]), j].tolist())) <= 1]
         found, split = parts(rows_of(kind, X, [0, 0, 0]), [0, 1, 2], [], [])
-        listed = told("column", constant)
+        listed = listing("column", constant)
         expected = [f"All training rows have the same value, or none, in {listed}."] if constant else []
         assert [finding.text for finding in check_parts(*found, split=split)] == expected

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsvm.datasets.words import LONGEST, cut, shown, told
+from ldsvm.datasets.words import LONGEST, cut, listing, shown
 
 
 @pytest.mark.parametrize("length", [0, 1, LONGEST - 1, LONGEST, LONGEST + 1, 10_000])
@@ -15,7 +15,7 @@ def test_a_text_is_cut_to_forty_characters(length: int) -> None:
     text = "".join(chr(97 + place % 26) for place in range(length))
     assert cut(text) == (text if length <= 40 else text[:39] + "…") and len(cut(text)) <= 40
     assert shown(text) == repr(cut(text))
-    assert told("label", np.array([text], dtype=object)) == f"label {cut(text)!r}"
+    assert listing("label", np.array([text], dtype=object)) == f"label {cut(text)!r}"
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ def test_other_values(value: Any, expected: str) -> None:
 
 
 def test_a_list_of_which_only_the_first_are_there() -> None:
-    assert told("column", [1, 2], 2) == "columns 1, 2" and told("column", [4], 1) == "column 4"
-    assert told("column", [1, 2, 3, 4, 5], 1_000_000) == "columns 1, 2, 3, 4, 5 and 999,995 more"
+    assert listing("column", [1, 2], 2) == "columns 1, 2" and listing("column", [4], 1) == "column 4"
+    assert listing("column", [1, 2, 3, 4, 5], 1_000_000) == "columns 1, 2, 3, 4, 5 and 999,995 more"

@@ -17,7 +17,7 @@ from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Data, Job, fit_point, run_job
 from ldsvm.methods import memory_limit
-from ldsvm.methods.memory_limit import MIB, MemoryLimit, OverLimit, available, held, noted, reached, watch
+from ldsvm.methods.memory_limit import MIB, MemoryLimit, OverLimit, apply_limit, available, noted, reached, watch
 
 ROOT = Path(__file__).resolve().parents[2]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts and bounds private memory")
@@ -43,7 +43,7 @@ def test_a_limit_holds_for_what_is_allocated_within_it_and_ends_with_it() -> Non
     import resource
 
     before, kept = resource.getrlimit(resource.RLIMIT_DATA), np.ones(200 * MIB // 8)
-    with held(MemoryLimit(150)):
+    with apply_limit(MemoryLimit(150)):
         take(120)
         take(120)  # what was given back may be taken again
         with pytest.raises(MemoryError):
@@ -56,11 +56,11 @@ def test_a_limit_holds_for_what_is_allocated_within_it_and_ends_with_it() -> Non
 
 @LINUX
 def test_too_much_is_one_sentence_and_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(OverLimit, match=r"^stopped: memory limit of 64\.5 MiB$"), held(MemoryLimit(64.5)):
+    with pytest.raises(OverLimit, match=r"^stopped: memory limit of 64\.5 MiB$"), apply_limit(MemoryLimit(64.5)):
         take(500)
-    with pytest.raises(ValueError, match="no"), held(MemoryLimit(64)):
+    with pytest.raises(ValueError, match="no"), apply_limit(MemoryLimit(64)):
         raise ValueError("no")
-    with pytest.raises(MemoryError, match="mine"), held(None):
+    with pytest.raises(MemoryError, match="mine"), apply_limit(None):
         raise MemoryError("mine")
 
 
@@ -84,7 +84,7 @@ def test_without_a_number_it_is_what_the_machine_has_free(monkeypatch: pytest.Mo
     assert MemoryLimit(7).here() == MemoryLimit(7)
     monkeypatch.setattr(memory, "available", lambda: None)
     assert MemoryLimit().here() == MemoryLimit()
-    with held(MemoryLimit()):
+    with apply_limit(MemoryLimit()):
         take(10)
 
 
@@ -121,7 +121,7 @@ def test_a_fit_that_takes_more_than_its_estimate_is_a_row_and_the_next_one_works
     # behind and what, freed on the way, is room beyond the limit (stacks of their threads, for one).
     X = np.zeros((60_000, 4_000), dtype=np.float32)
     large = Data(X, np.arange(60_000) % 2, X[:1], np.zeros(1, dtype=int))
-    with held(MemoryLimit(100)):
+    with apply_limit(MemoryLimit(100)):
         ((first,), (second,)) = (run_job(job("linear_svm", {"C": 1.0}), data) for data in (large, small()))
     assert first.failure == Failure(Kind.MEMORY_LIMIT, "stopped: memory limit of 100 MiB")
     assert second.failure is None and second.valid_error is not None
@@ -136,7 +136,7 @@ from concurrent.futures import ThreadPoolExecutor
 import threading
 import numpy as np
 from scipy.linalg import blas
-from ldsvm.methods.memory_limit import MIB, MemoryLimit, held
+from ldsvm.methods.memory_limit import MIB, MemoryLimit, apply_limit
 gate, a, c, d = threading.Barrier(2), np.ones((500, 500)), np.ones((500, 500), order="F"), np.empty((500, 500))
 def products(limited):
     gate.wait()
@@ -145,7 +145,7 @@ def products(limited):
         blas.dgemm(1.0, c, c, c=c, overwrite_c=True)
 with ThreadPoolExecutor(2) as pool:
     list(pool.map(products, [False, False]))
-    with held(MemoryLimit(1, threads=2)):
+    with apply_limit(MemoryLimit(1, threads=2)):
         kept = []
         try:
             while True:
@@ -167,7 +167,7 @@ def test_results_do_not_depend_on_a_limit_that_is_not_reached() -> None:
         return [(t.params, t.valid_error, t.n_basis, t.stop_reason, t.failure, t.notes) for t in trials]
 
     free = found()
-    with held(MemoryLimit(500)):
+    with apply_limit(MemoryLimit(500)):
         assert found() == free
 
 

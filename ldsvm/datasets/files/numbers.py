@@ -12,7 +12,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults, precision
 from ldsvm.datasets.files.kinds import is_list, is_number, is_text
 from ldsvm.datasets.files.spellings import Spelling
-from ldsvm.datasets.words import shown, told
+from ldsvm.datasets.words import listing, shown
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
 Column = list[Any]
@@ -113,7 +113,7 @@ def _stray(column: Column, first: int, spelling: Spelling) -> str:
         return "is text"
     word = _value(column, int(which[0]))
     example = f", {word!r} first" if len(word) <= LONGEST else ""
-    return f"is text in {told('row', which + first)}{example}"
+    return f"is text in {listing('row', which + first)}{example}"
 
 
 def _value(column: Column, row: int) -> str:
@@ -145,7 +145,7 @@ def _width(name: str, column: Column, given: str, first: int) -> int | None:
     if len(other):
         raise DataError(
             f"{given}: column {shown(name)} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
-            f"{told('row', other + first)}; all must have one length."
+            f"{listing('row', other + first)}; all must have one length."
         )
     return int(known[0])
 
@@ -200,7 +200,7 @@ def _refuse_infinite(X: NDArray[np.float32], name: str, given: str, first: int) 
     if len(which):
         raise DataError(
             f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "
-            f"{told('row', which)}; allowed are finite numbers and missing values."
+            f"{listing('row', which)}; allowed are finite numbers and missing values."
         )
 
 

@@ -43,21 +43,21 @@ def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
     end = re.escape(delimiter.encode())
     quoted = re.compile(rb'"[^"]*+(?:""[^"]*+)*+" *+')
     field = re.compile(rb'(?:%b|[^"\r\n%b][^\r\n%b]*+)?+(?:(\r\n|\r(?!\Z)|\n)|%b)' % (quoted.pattern, end, end, end))
-    held, row, empty = b"", -1, True  # the header is row -1
+    buffer, row, empty = b"", -1, True  # the header is row -1
     while more := stream.read(block):
-        held += more
-        at = 3 if row == -1 and held.startswith(b"\xef\xbb\xbf") else 0
-        while found := field.match(held, at):
+        buffer += more
+        at = 3 if row == -1 and buffer.startswith(b"\xef\xbb\xbf") else 0
+        while found := field.match(buffer, at):
             blank = empty and found.end() == found.end(1) and found.start() == found.start(1)
             row += found[1] is not None and not blank
             empty, at = found[1] is not None, found.end()
-        held = held[at:]
-        closed = quoted.match(held)
-        if closed and held[closed.end() : closed.end() + 1] not in (b"", b'"', b"\r"):
+        buffer = buffer[at:]
+        closed = quoted.match(buffer)
+        if closed and buffer[closed.end() : closed.end() + 1] not in (b"", b'"', b"\r"):
             where = "the header" if row < 0 else f"row {row}"
             raise DataError(
                 f'{path}: no separator follows a closing quotation mark (") in {where}; '
                 'a mark inside a quoted field must be doubled, "" and not \\".'
             )
-        if len(held) > ROOM:
+        if len(buffer) > ROOM:
             return

@@ -13,7 +13,7 @@ from typing import Any
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.stored_arrays import plain
-from ldsvm.datasets.words import told
+from ldsvm.datasets.words import listing
 from ldsvm.experiment.search.failure import Kind
 from ldsvm.experiment.search.trial import Trial
 from ldsvm.experiment.sources import check_code
@@ -107,7 +107,7 @@ class Journal:
             raise DataError(f"{self._path}: the journal of trials cannot be read ({error}).") from error
         bad = [i for i, line in enumerate(lines) if line and not line.endswith(CUT) and not self._take(line)]
         if bad:
-            what = f"{told('row', bad)} cannot be read, what they held is done again"
+            what = f"{listing('row', bad)} cannot be read, what they held is done again"
             warnings.warn(f"{self._path}: {what}.", UserWarning, stacklevel=3)
 
     def _append(self, line: bytes) -> None:

@@ -86,9 +86,9 @@ class Nodes:
             )
         self._started.append(node)
         end = time.monotonic() + START_SECONDS
-        while READY not in (told := log.read_text(encoding="utf-8", errors="replace")):
+        while READY not in (text := log.read_text(encoding="utf-8", errors="replace")):
             if node.poll() is not None or time.monotonic() > end:
-                last = " ".join(told.split())[-200:]
+                last = " ".join(text.split())[-200:]
                 raise ClusterFailed(f"Node {len(self._started)} of {self.count} of Ray did not start ({last}).")
             time.sleep(0.1)
 

@@ -22,7 +22,7 @@ from ldsvm.experiment.search.failure import Failure, Kind, failure_of
 from ldsvm.experiment.search.fault_report import crash, reported
 from ldsvm.experiment.search.memory_shares import shares
 from ldsvm.experiment.search.trial import Job, Trial
-from ldsvm.methods.memory_limit import MemoryLimit, held
+from ldsvm.methods.memory_limit import MemoryLimit, apply_limit
 
 Run = Callable[[Job], list[Trial]]
 
@@ -181,7 +181,7 @@ def _serve(
 
     yield None
     share = by_machine.get(ray.get_runtime_context().get_node_id(), limit)  # a machine may have joined later
-    with threadpool_limits(limit.threads), reported(word), held(share.here()):
+    with threadpool_limits(limit.threads), reported(word), apply_limit(share.here()):
         trials = function(job)
     yield trials
 

@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from ldsvm.experiment.search.failure import Failure, Kind, KnownFailure, failure_of
-from ldsvm.methods.memory_limit import MemoryLimit, OverLimit, held, noted
+from ldsvm.methods.memory_limit import MemoryLimit, OverLimit, apply_limit, noted
 
 Tell = Callable[[Any], None]
 START_SECONDS = 120.0  # importing NumPy and its friends on a busy machine
@@ -173,7 +173,7 @@ def _answer(
     function: Callable[..., Any], arguments: tuple[Any, ...], limit: MemoryLimit | None, tell: Tell
 ) -> tuple[str, Any]:
     try:
-        with held(limit):
+        with apply_limit(limit):
             return "done", function(*arguments, tell)
     except OverLimit as error:
         return "stopped", failure_of(error)

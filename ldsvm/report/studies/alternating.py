@@ -161,8 +161,8 @@ def _problem(params: Params, rows: _Rows, sigma: float, C: float) -> Problem:
     regression = family.prepare(rows.X, None, np.random.RandomState(0), 1)
     scheme = Scheme(2)
     Y, part = scheme.signs(rows.y)
-    held = Validation(regression.elsewhere(rows.X_valid), rows.y_valid)
-    return Problem(regression, rows.y, scheme, Y, C * part, np.ones(len(Y)), params.lam, 1, held)
+    validation = Validation(regression.elsewhere(rows.X_valid), rows.y_valid)
+    return Problem(regression, rows.y, scheme, Y, C * part, np.ones(len(Y)), params.lam, 1, validation)
 
 
 def _start(params: Params, rows: _Rows, name: str, seed: int) -> Start:

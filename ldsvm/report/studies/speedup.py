@@ -172,13 +172,13 @@ def timed_search(
         trials = run_search(method, run, seed=seed, n_jobs=1, executor=executor)
         end = time.perf_counter()
         nodes = {kind: {mark.name.split("-")[1] for mark in Path(marks).glob(f"{kind}-*")} for kind in ("small", "run")}
-    told = [
+    rows = [
         {**trial.params, "valid_error": trial.valid_error, "failure": trial.failure and trial.failure.sentence}
         for trial in trials
     ]
     return {
         "start": ready - start, "search": end - ready, "started": len(nodes["small"]), "nodes": len(nodes["run"]),
-        "trials": told, "digest": digest(trials),
+        "trials": rows, "digest": digest(trials),
     }  # fmt: skip
 
 

@@ -119,11 +119,11 @@ def _picture(fits: Fits, searches: Searches, processors: int) -> Picture:
     }
     ways = [Line(name, points) for name, points in found.items() if points]
     ends = [(line.name, *line.points[-1]) for line in [*parts, *ways]]
-    told = "; ".join(f"{name} {median(values):.2f} at {n}" for name, n, values in ends)
+    text = "; ".join(f"{name} {median(values):.2f} at {n}" for name, n, values in ends)
     return Picture(
         "speedup",
         speedups(parts, ways, processors),
-        f"Two panels of speed-ups over one thread or process, with the ideal line: {told}.",
+        f"Two panels of speed-ups over one thread or process, with the ideal line: {text}.",
         "Speed-up of the parts of a fit against threads, and of a search against processes or nodes of Ray. Bars: "
         f"smallest and largest of the repeats. Dashed: ideal. The machine has {processors} processors.",
         wide=True,

@@ -78,11 +78,11 @@ def _similar_objectives(problem: str, runs: Runs) -> Claim:
     """By ratios within a seed, since another seed may have another C."""
     pairs = zip(runs["simplex"], runs["random"], strict=True)
     ratios = [simplex["nested"][-1] / random["nested"][-1] for simplex, random in pairs]
-    told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     text = (
         f"{problem}: the minimum found is similar (paper); nested objectives at the end within {ALIKE:.0%} (our bar)."
     )
-    measured = f"From the simplex it is {told} times that from random centroids, with the same C."
+    measured = f"From the simplex it is {text} times that from random centroids, with the same C."
     return Claim(text, abs(median(ratios) - 1) <= ALIKE, measured)
 
 
@@ -123,11 +123,11 @@ def _picture(name: str, problem: str, runs: Runs) -> Picture:
         for run in found
     ]
     ends = {start: [median(run["nested"][i] for run in found) for i in (0, -1)] for start, found in runs.items()}
-    told = "; ".join(f"{NAMES[start]} from {first:.3g} to {last:.3g}" for start, (first, last) in ends.items())
+    text = "; ".join(f"{NAMES[start]} from {first:.3g} to {last:.3g}" for start, (first, last) in ends.items())
     return Picture(
         name,
         curves(lines, problem),
-        f"{problem}: nested objective and validation error over the iterations of every run; median objectives {told}.",
+        f"{problem}: nested objective and validation error over the iterations of every run; median objectives {text}.",
         f"{problem}: one line for each seed. Iteration 0 is F and the SVMs fitted to the start. Dots: the "
         "iteration kept by the validation error; rings: where the paper's rule stops.",
         wide=True,
