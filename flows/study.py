@@ -16,9 +16,9 @@ from flows._cli import key, working
 from flows._runtime import TRACKING, tracked
 from ldsvm.report.marks import escape
 from ldsvm.report.studies import keep
-from ldsvm.report.studies.base import Context, Page, study
+from ldsvm.report.studies.base import Context, study
 from ldsvm.report.studies.config import StudyConfig
-from ldsvm.report.studies.publish import note, publish, track
+from ldsvm.report.studies.publish import note, page_of, publish, track
 from ldsvm.tracking.client import Tracker, TrackingFailed
 
 
@@ -31,13 +31,6 @@ def run_study(config: StudyConfig) -> str:
     if lost:
         raise TrackingFailed(f"{lost[0].removesuffix('.')}; the page is complete, and the same command tracks it.")
     return files[0]
-
-
-def page_of(config: StudyConfig) -> Page:
-    """Return the page of what has been computed."""
-    found = keep.read(keep.place(config))
-    assert found is not None
-    return study(config.study).show(config.settings, found)
 
 
 @task(name="study", task_run_name="{config.name}", cache_policy=NO_CACHE)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from flows.__main__ import NAMES
+
 ROOT = Path(__file__).resolve().parents[2]
 HOME = {
     "prefect": "flows/",
@@ -40,3 +42,5 @@ def test_each_framework_is_imported_in_its_home_only(library: str) -> None:
 def test_flows_are_thin() -> None:
     for file in (ROOT / "flows").glob("*.py"):
         assert "numpy" not in imports(file), file
+    for name in NAMES:
+        assert len((ROOT / "flows" / f"{name}.py").read_text("utf-8").splitlines()) <= 60, name

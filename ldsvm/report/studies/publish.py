@@ -11,10 +11,18 @@ from ldsvm.datasets.words import slug
 from ldsvm.report import build, claims, html, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.publish import EXTRACT, REPORT, save
-from ldsvm.report.studies.base import Page
+from ldsvm.report.studies import keep
+from ldsvm.report.studies.base import Page, study
 from ldsvm.report.studies.config import StudyConfig
 from ldsvm.tracking.client import Tracker
 from ldsvm.tracking.results import track_circumstances
+
+
+def page_of(config: StudyConfig) -> Page:
+    """Return the page of what has been computed."""
+    found = keep.read(keep.place(config))
+    assert found is not None
+    return study(config.study).show(config.settings, found)
 
 
 def publish(config: StudyConfig, page: Page) -> list[Path]:
