@@ -172,7 +172,7 @@ def test_time_limit_ends_between_iterations(digits: Any) -> None:
     with pytest.warns(ConvergenceWarning, match=r"^MAC stopped at time_limit=1.0 before converging: raise time_limit"):
         model = small(tol=0.0, mu_factor=1.0001, max_iter=100_000, time_limit=1.0).fit(X, y)
     assert model.stop_reason_ == "time_limit" and model.n_iter_ > 0
-    assert time.perf_counter() - clock < 5.0
+    assert time.perf_counter() - clock < 60.0
 
 
 def test_the_largest_mu_is_no_convergence(digits: Any) -> None:

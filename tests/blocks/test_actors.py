@@ -221,7 +221,7 @@ def test_a_block_that_a_worker_cannot_read_is_named(train: Data, tmp_path: Any) 
 def test_nothing_is_left_running(teams: list[Actors], train: Data) -> None:
     seen: list[int] = []
     model(max_iter=1).fit(cut(train, 400), executor=OnRay(2), callback=lambda info: seen.extend(pids(teams[-1])))
-    for _ in range(100):
+    for _ in range(1000):
         if not any(os.path.exists(f"/proc/{pid}") for pid in seen):
             return
         threading.Event().wait(0.1)

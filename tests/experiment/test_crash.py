@@ -25,7 +25,7 @@ with reported(pathlib.Path(sys.argv[1])):
 )
 def test_only_a_crash_is_told(tmp_path: Path, act: str, code: int, word: str | None) -> None:
     file = tmp_path / "word"
-    found = subprocess.run([sys.executable, "-c", CODE, str(file), act], capture_output=True, timeout=60)
+    found = subprocess.run([sys.executable, "-c", CODE, str(file), act], capture_output=True, timeout=200)
     assert found.returncode == code, found.stderr
     assert crash(file) == word
     assert file.exists() == (code != 0)

@@ -196,7 +196,7 @@ def test_processes_that_append_at_once_keep_each_others_lines(path: Path) -> Non
     )
     path.parent.mkdir(parents=True)
     writers = [subprocess.Popen([sys.executable, "-c", code, *names, str(path)]) for names in ("pq", "qp")]
-    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert [writer.wait(200) for writer in writers] == [0, 0]
     journal = Journal(path)  # warnings are errors
     found = [journal.find(f"{name}{i}") for name in "pq" for i in range(150)]
     assert [trial.order for trial in found if trial is not None] == [*range(150)] * 2

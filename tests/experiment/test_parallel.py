@@ -283,9 +283,9 @@ def test_two_searches_share_a_journal_and_the_cluster_that_one_of_them_joined(
 
     journal = tmp_path / "journal" / "a"
     other = driver(address=ray.get_runtime_context().gcs_address, workers=1, seconds=0.5)
-    assert until(lambda: len(lines(journal)) > 0, 60)
+    assert until(lambda: len(lines(journal)) > 0, 200)
     trials = search(cluster, tmp_path, 0.5)
-    assert other.wait(60) == 0
+    assert other.wait(200) == 0
     assert len({line["key"] for line in lines(journal)}) == 8
     assert {line["trial"]["failure"] for line in lines(journal)} == {None}
     assert len(begun(tmp_path)) == len(lines(journal)) > 8  # what was not there yet, both did
@@ -299,12 +299,12 @@ def test_a_killed_search_goes_on_where_it_was(
 ) -> None:
     journal = tmp_path / "journal" / "a"
     process = driver()
-    assert until(lambda: len(lines(journal)) >= 3, 90)
+    assert until(lambda: len(lines(journal)) >= 3, 200)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     known = [line["trial"]["order"] for line in lines(journal) if line["trial"]["failure"] is None]
     assert 3 <= len(known) == len(lines(journal)) < 8
-    assert until(lambda: not session(process.pid), 20), session(process.pid)
+    assert until(lambda: not session(process.pid), 100), session(process.pid)
     trials = search(cluster, tmp_path, 0.0)
     assert [(t.order, t.params, t.failure) for t in trials] == [(i, {"C": i + 1.0}, None) for i in range(8)]
     assert set(begun(tmp_path)) == set(range(8))
@@ -316,12 +316,12 @@ def test_ctrl_c_ends_every_process_and_keeps_what_is_done(
 ) -> None:
     journal = tmp_path / "journal" / "a"
     process = driver()
-    assert until(lambda: len(lines(journal)) >= 2, 90)
+    assert until(lambda: len(lines(journal)) >= 2, 200)
     assert any("raylet" in name for name in session(process.pid))
     os.killpg(process.pid, signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=200)
     assert told.splitlines()[-1] == "KeyboardInterrupt"
-    assert until(lambda: not session(process.pid), 20), session(process.pid)
+    assert until(lambda: not session(process.pid), 100), session(process.pid)
     kept = lines(journal)
     assert len(kept) < 8 and [line["trial"]["failure"] for line in kept] == [None] * len(kept)
 

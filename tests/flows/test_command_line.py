@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "flows", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=200)
 
 
 def test_help_names_every_flow_and_shows_commands_to_copy() -> None:

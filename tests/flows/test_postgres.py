@@ -56,7 +56,7 @@ def database(place: Path, running: Running, tmp_path: Path) -> Iterator[int]:
     with running([*serve, *settings], tmp_path / "postgres.log", cwd="/", **who):
         import psycopg2
 
-        end = time.monotonic() + 60
+        end = time.monotonic() + 200
         while True:
             try:
                 connection = psycopg2.connect(

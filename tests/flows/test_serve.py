@@ -26,7 +26,7 @@ ROWS = load_iris().data.tolist()
 def asked(url: str, body: bytes) -> tuple[int, Any]:
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=200) as answer:
             return answer.status, json.load(answer)["predictions"]
     except urllib.error.HTTPError as error:
         error.close()

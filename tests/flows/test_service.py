@@ -241,7 +241,7 @@ def test_but_not_for_ever_nor_after_another_error(
     begin = time.monotonic()
     with pytest.raises(urllib.error.HTTPError, match=str(code)) as caught:
         deployments.ask(busy([code]), "flows/filter")
-    assert caught.value.code == code and time.monotonic() - begin < 10
+    assert caught.value.code == code and time.monotonic() - begin < 25
 
 
 def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
         if done:
             return f"skip: after {done[-1]}"
         begun.set()
-        assert waits.wait(10)  # until the second one is held up by the first
+        assert waits.wait(120)  # until the second one is held up by the first
         done.append("a verdict")
         return done[-1]
 
@@ -44,10 +44,10 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
     monkeypatch.setattr(retrain, "say", said)
     with ThreadPoolExecutor() as pool:
         first = pool.submit(retrain.retrain.fn, "m")
-        assert begun.wait(10)
+        assert begun.wait(120)
         assert retrain.retrain.fn("other") == "not held up"
         second = pool.submit(retrain.retrain.fn, "m")
-        assert (first.result(20), second.result(20)) == ("a verdict", "skip: after a verdict")
+        assert (first.result(120), second.result(120)) == ("a verdict", "skip: after a verdict")
 
 
 def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> None:

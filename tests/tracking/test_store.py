@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_the_store_is_one_sentence_at_once(
     begin = time.monotonic()
     with pytest.raises(TrackingFailed) as failure:
         write(Tracker(file.parent, "tests"))
-    assert time.monotonic() - begin < 10  # MLflow alone tries for minutes
+    assert time.monotonic() - begin < 60  # MLflow alone tries for minutes
     assert sentence(failure.value, file) == said
     assert not failure.value.transient
 
