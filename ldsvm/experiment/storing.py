@@ -127,16 +127,25 @@ def _check_repeats(tree: Any) -> None:
     """Raise UntrustedModel unless every number means one object, and every file one array.
 
     skops makes an object once for each number. So a small file could name its array a thousand times, or nest lists
-    that each repeat another, and fill the memory.
+    that each repeat another, and fill the memory. An object that is there twice is written out twice, equal but for
+    the numbers and files of what was made only to write it.
     """
     objects: dict[int, Any] = {}
     arrays: dict[str, int] = {}
     for node in _objects(tree):
         number, file = node.get("__id__"), str(node.get("file"))
-        if type(number) is not int or objects.setdefault(number, node) != node:
+        first = objects.setdefault(number, node) if type(number) is int else None
+        if first is None or (first is not node and _content(first) != _content(node)):
             raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models as we write them.")
         if "file" in node and arrays.setdefault(file, number) != number:
             raise UntrustedModel(f"The model's {file!r:.60} is read twice; allowed: models as we write them.")
+
+
+def _content(node: Any) -> Any:
+    """Return a part of a tree without numbers of objects and names of files."""
+    if isinstance(node, dict):
+        return {key: _content(value) for key, value in node.items() if key not in ("__id__", "file")}
+    return [_content(value) for value in node] if isinstance(node, list) else node
 
 
 def _with_names_of_today(data: bytes) -> bytes:
