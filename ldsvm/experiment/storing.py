@@ -134,7 +134,7 @@ def _check_repeats(tree: Any) -> None:
     arrays: dict[str, int] = {}
     for node in _objects(tree):
         number, file = node.get("__id__"), str(node.get("file"))
-        first = objects.setdefault(number, node) if type(number) is int else None
+        first = objects.setdefault(number, node) if isinstance(number, int) else None
         if first is None or (first is not node and _content(first) != _content(node)):
             raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models as we write them.")
         if "file" in node and arrays.setdefault(file, number) != number:
