@@ -133,7 +133,8 @@ def _check_repeats(tree: Any) -> None:
     objects: dict[int, Any] = {}
     arrays: dict[str, int] = {}
     for node in _objects(tree):
-        number, file = node.get("__id__"), str(node.get("file"))
+        number: Any = node.get("__id__")
+        file = str(node.get("file"))
         first = objects.setdefault(number, node) if isinstance(number, int) else None
         if first is None or (first is not node and _content(first) != _content(node)):
             raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models as we write them.")
