@@ -158,6 +158,7 @@ CASES = {
     "methods.Gaussian SVM.search.C=[1]": ["search.C", "also in params"],
     "methods.Gaussian SVM.params.C=-1": ["Gaussian SVM", "'C'", "-1", "(0.0, inf]"],
     "methods.Gaussian SVM.search.gamma=[0.1, none]": ["'gamma'", "none"],
+    "methods.Gaussian SVM.search.gamma=0.1": ['search.gamma"', "0.1", "a list of values, such as [0.1, 1, 10], or a"],
     "methods.Gaussian SVM.search.gamma=[]": ['"methods.Gaussian SVM.search.gamma"', "at least 1"],
     "methods.Gaussian SVM.estimator=gausian_svm": ['"gausian_svm"', 'did you mean "gaussian_svm"'],
     "methods.Gaussian SVM={estimator: pca_nn, params: {classify__n_neighbors: 0}}": ["'n_neighbors'", "0", "[1, inf)"],

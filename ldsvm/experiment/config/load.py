@@ -96,6 +96,8 @@ def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
+    if first["type"] == "list_type" and "search" in place:
+        rule = "allowed: a list of values, such as [0.1, 1, 10], or a range, such as {log_uniform: [0.1, 10]}"
     rule = rule[:1].lower() + rule[1:]
     return f'key "{path}" has value {short(first["input"])}; {rule.removesuffix(".")}.'
 
