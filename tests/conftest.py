@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,19 +16,49 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+from ldsvm.atomic import alone, replacing
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import simplex_points
 from ldsvm.mac.state import Options, Start
 from ldsvm.maps import RBF, Family
+from ldsvm.tracking import client
 
 Floats = NDArray[np.float64]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what starts servers, in whatever order that is: it takes longest, and so nobody waits for it alone."""
-    items.sort(key=lambda item: item.get_closest_marker("server") is None)
+    """Put first what starts servers and then what is slow, in whatever order: so no half waits long for the other."""
+    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("server", "slow")])
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all processes of this run of the tests, which pytest-xdist divides among several."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def make_tables(shared: Path) -> Iterator[Callable[[str, str], None]]:
+    """Lets MLflow make the tables of a store once, in seconds, and later ones be copies; yields what makes them."""
+    make, made = client._make_tables, shared / "stores" / "mlflow.db"
+
+    def copy(uri: str, artifacts: str) -> None:
+        with alone(made.parent):
+            if not made.exists():
+                with replacing(made) as new, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # MLflow uses what its own dependencies have deprecated
+                    make(f"sqlite:///{new}", "file:///none")
+        store = Path(uri.removeprefix("sqlite:///"))
+        shutil.copy(made, store)
+        with closing(sqlite3.connect(store)) as connection, connection:
+            connection.execute("update experiments set artifact_location = ? || '/0'", [artifacts])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "_make_tables", copy)
+        yield make
 
 
 @pytest.fixture(scope="session")

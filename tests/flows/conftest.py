@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -20,6 +22,8 @@ import pytest
 
 from flows.__main__ import main
 from flows.processes import await_answer, free_ports
+from ldsvm.atomic import alone
+from ldsvm.tracking import client
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = {
@@ -60,6 +64,13 @@ def quiet() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")} | QUIET
 
 
+# What a server does now and then besides answering: for runs that are planned, late or abandoned.
+SERVICES = (
+    "SCHEDULER", "LATE_RUNS", "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "PAUSE_EXPIRATIONS", "FOREMAN",
+    "REPOSSESSOR", "TRIGGERS",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Prefect:
     """A Prefect server. variables: what a command needs to use it. empty: its database, before anything ran."""
@@ -68,39 +79,96 @@ class Prefect:
     empty: Path
 
     def fill(self, runs: Path) -> None:
-        """Give a folder of runs a database with Prefect's tables, whose making takes a server 10 seconds."""
+        """Give a folder of runs databases with Prefect's and MLflow's tables, whose making takes 12 seconds."""
         (runs / "prefect").mkdir(parents=True)
         shutil.copy(self.empty, runs / "prefect" / "prefect.db")
+        client._make_tables(client.store_uri(runs), (runs / "artifacts").as_uri())
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let flows that are called in this process use it."""
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in {**self.variables, "MPLCONFIGDIR": str(self.empty.parent / "matplotlib")}.items():
+                patch.setenv(key, value)
+            from prefect.settings import (
+                PREFECT_API_URL,
+                PREFECT_HOME,
+                PREFECT_LOGGING_TO_API_ENABLED,
+                temporary_settings,
+            )
+
+            url, home = self.variables["PREFECT_API_URL"], self.empty.parent
+            with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}):
+                yield
+
+    def call(self, *arguments: str) -> int:
+        """Do what `python -m flows` with these arguments does, in this process; return the exit code."""
+        with self.used(), _as_before():
+            return main(arguments)
 
 
 @pytest.fixture(scope="session")
-def prefect(running: Running, quiet: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect]:
-    """Prefect's server for all tests that are not about how one starts."""
-    home, (port,) = tmp_path_factory.mktemp("prefect"), free_ports(1)
-    variables = {
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_HOME": str(home),
-        "PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1",
-    }  # fmt: skip
-    started = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    url, env = f"{variables['PREFECT_API_URL']}/health", {**quiet, "PREFECT_HOME": str(home)}
-    with running([*started, "--no-ui"], home / "server.log", url, env=env, cwd=home):
-        with (
-            closing(sqlite3.connect(home / "prefect.db")) as source,
-            closing(sqlite3.connect(home / "empty.db")) as copy,
-        ):
-            source.backup(copy)
+def prefect(shared: Path, quiet: dict[str, str]) -> Iterator[Prefect]:
+    """Prefect's server for all tests that are not about how one starts, in whichever process of pytest they are.
+
+    The first one that needs it starts it, and the last one that has used it ends it.
+    """
+    home = shared / "prefect"
+    with (home.with_name("users-of-prefect")).open("w") as users:
+        with alone(home):
+            if not (home / "started").exists():
+                _start_prefect(home, quiet)
+            pid, port = (home / "started").read_text("utf-8").split()
+            fcntl.flock(users, fcntl.LOCK_SH)
+        variables = {
+            "PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_HOME": str(home),
+            "PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "DO_NOT_TRACK": "1",
+        }  # fmt: skip
         yield Prefect(variables, home / "empty.db")
+        with alone(home), suppress(BlockingIOError):  # another process uses it
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (home / "started").unlink()
+            _end(int(pid))
+
+
+def _start_prefect(home: Path, quiet: dict[str, str]) -> None:
+    """Start a server, keep a copy of its empty database, and write its process and port into the file `started`."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--host", "127.0.0.1", "--port"]
+    off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in SERVICES}
+    env, log = {**quiet, **off, "PREFECT_HOME": str(home)}, home / "server.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [*command, str(port)], stdout=out, stderr=out, env=env, cwd=home, start_new_session=True
+        )
+    try:
+        await_answer(f"http://127.0.0.1:{port}/api/health", process, log)
+    except BaseException:
+        _end(process.pid)
+        raise
+    process.returncode = 0  # this process may end before the server does
+    with closing(sqlite3.connect(home / "prefect.db")) as source, closing(sqlite3.connect(home / "empty.db")) as copy:
+        source.backup(copy)
+    (home / "started").write_text(f"{process.pid} {port}", "utf-8")
+
+
+def _end(group: int) -> None:
+    """End the processes of a group, which may have 15 seconds for it."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+        for _ in range(150):
+            time.sleep(0.1)
+            with suppress(ChildProcessError):
+                os.waitpid(group, os.WNOHANG)  # else what has ended is still there
+            os.killpg(group, 0)
+        os.killpg(group, signal.SIGKILL)
 
 
 @pytest.fixture
-def in_prefect(prefect: Prefect, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_prefect(prefect: Prefect) -> Iterator[None]:
     """Lets flows that are called in this process use that server."""
-    for key, value in {**prefect.variables, "MPLCONFIGDIR": str(prefect.empty.parent / "matplotlib")}.items():
-        monkeypatch.setenv(key, value)
-    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
-
-    url, home = prefect.variables["PREFECT_API_URL"], prefect.empty.parent
-    with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}):
+    with prefect.used():
         yield
 
 
@@ -126,14 +194,12 @@ def _as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def command(in_prefect: None, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def command(prefect: Prefect, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Does what `python -m flows` with these arguments does, in this process: exit code, output, errors."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        with _as_before():
-            code = main(arguments)
-        return code, *capsys.readouterr()
+        return prefect.call(*arguments), *capsys.readouterr()
 
     return call
 

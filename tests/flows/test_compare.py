@@ -57,7 +57,7 @@ def tasks(flow_run_id: UUID) -> list[tuple[str, str]]:
     from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterFlowRunId
 
     only = TaskRunFilter(flow_run_id=TaskRunFilterFlowRunId(any_=[flow_run_id]))
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     with get_client(sync_client=True) as client:
         while True:
             found = client.read_task_runs(task_run_filter=only)
@@ -189,7 +189,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
         settle(*arguments, **more)
         if not locked.is_set():
             threading.Thread(target=hold).start()
-            locked.wait(30)
+            locked.wait(120)
 
     monkeypatch.setattr(record, "settle", lock)
     run()

@@ -21,6 +21,7 @@ import pytest
 from flows.__main__ import main
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
+from ldsvm.tracking import client
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
@@ -62,13 +63,6 @@ def paths(place: Path) -> list[str]:
     return [f"paths.runs={place / 'runs'}", f"paths.cache={place / 'cache'}"]
 
 
-def run(place: Path, *overrides: str, prefect: Any = None) -> Ran:
-    with started(TINY, place, *overrides, prefect=prefect) as process:
-        out, err = process.communicate(timeout=240)
-    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
-    return Ran(done, place, load_config(TINY, [*paths(place), *overrides], root=ROOT))
-
-
 def statuses(place: Path) -> list[tuple[str, str, str]]:
     """Kind, name and status of every run in the store, oldest first, read without MLflow."""
     with sqlite3.connect(place / "runs" / "mlflow.db") as store:
@@ -78,21 +72,48 @@ def statuses(place: Path) -> list[tuple[str, str, str]]:
         ).fetchall()
 
 
+def by_pipeline(place: Path) -> list[list[tuple[str, str, str]]]:
+    """Kind, name and status of the runs of each pipeline, the oldest first."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    with sqlite3.connect(place / "runs" / "mlflow.db") as store:
+        for pipeline, *run in store.execute(
+            "select p.value, t.value, r.name, r.status from runs r join tags t on t.run_uuid = r.run_uuid"
+            " join tags p on p.run_uuid = r.run_uuid where t.key = 'ldsvm.kind' and p.key = 'ldsvm.pipeline'"
+            " order by r.start_time"
+        ):
+            found.setdefault(pipeline, []).append((run[0], run[1], run[2]))
+    return list(found.values())
+
+
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    before = sorted(p.name for p in ROOT.iterdir())
-    ran = run(tmp_path_factory.mktemp("tiny"))
+def first(prefect: Any, make_tables: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The first of three that start together in a new folder.
+
+    Two are the same experiment, each of which makes Prefect's database too, and one is of another seed, in this
+    process.
+    """
+    before, place = sorted(p.name for p in ROOT.iterdir()), tmp_path_factory.mktemp("tiny")
+    with started(TINY, place) as one, started(TINY, place) as same, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "_make_tables", make_tables)
+        other = prefect.call("pipeline", str(TINY), *paths(place), "seed=1")
+        ends = [process.communicate(timeout=300) for process in (one, same)]
+    assert [one.returncode, same.returncode, other] == [0, 0, 0], ends
     assert sorted(p.name for p in ROOT.iterdir()) == before
-    return ran
+    done = subprocess.CompletedProcess(one.args, one.returncode, *ends[0])
+    return Ran(done, place, load_config(TINY, paths(place), root=ROOT))
 
 
-@pytest.fixture(scope="module")
-def second(first: Ran, prefect: Any) -> Ran:
-    changes = "methods.NN.params.n_neighbors=1000", "methods.ours.executor={kind: serial, rows: 80}"
-    return run(first.place, *changes, prefect=prefect)
+@pytest.mark.timeout(400)
+def test_three_that_start_together_in_a_new_folder_share_its_stores(first: Ran) -> None:
+    assert len(list((first.place / "runs" / "logs").glob("*-prefect-server.log"))) == 2
+    found = by_pipeline(first.place)[:3]
+    assert {status for runs in found for _, _, status in runs} == {"FINISHED"}
+    counts = list(map(len, found))
+    # a problem, two methods, and three trials, which of the two that are the same one or the other may have found
+    assert len(counts) == 3 and max(counts) == 6 and 15 <= sum(counts) <= 18
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_it_ends_with_table_report_and_the_command_for_the_ui(first: Ran) -> None:
     out = first.done.stdout
     assert first.done.returncode == 0, first.done.stderr
@@ -111,13 +132,13 @@ def test_it_ends_with_table_report_and_the_command_for_the_ui(first: Ran) -> Non
     assert "trials 2, test error" in first.done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_runs_are_nested_and_finished_and_named_by_what_matters(first: Ran) -> None:
-    rows = statuses(first.place)[:6]
-    assert sorted(kind for kind, _, _ in rows) == ["method", "method", "problem", "trial", "trial", "trial"]
-    assert {status for _, _, status in rows} == {"FINISHED"}
-    names = [name for kind, name, _ in rows if kind == "method"]
-    assert names[0].startswith("ours rbf M=20 L=1 · ")
+    for runs in by_pipeline(first.place)[:3]:
+        if len(runs) == 6:  # it found no trials of another one
+            assert sorted(kind for kind, _, _ in runs) == ["method", "method", "problem", "trial", "trial", "trial"]
+        names = [name for kind, name, _ in runs if kind == "method"]
+        assert names[0].startswith("ours rbf M=20 L=1 · ") and names[1].startswith("NN M=200 · ")
     with sqlite3.connect(first.place / "runs" / "mlflow.db") as store:
         notes = store.execute(
             "select n.value from tags n join tags k on k.run_uuid = n.run_uuid where n.key = 'mlflow.note.content'"
@@ -125,10 +146,9 @@ def test_runs_are_nested_and_finished_and_named_by_what_matters(first: Ran) -> N
         ).fetchall()
     assert all("| method | error % |" in text for (text,) in notes)
     assert notes
-    assert names[1].startswith("NN M=200 · ")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: Ran) -> None:
     page = (first.config.results / "report.html").read_text("utf-8")
     for part in ("Tiny digits", "digest", "scikit-learn", "data:image/png;base64,", "How it was measured", "licence"):
@@ -145,25 +165,33 @@ def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: 
         assert {score["n_test"] for score in scores if score} == {150}
 
 
-@pytest.mark.timeout(300)
-def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(second: Ran) -> None:
-    assert second.done.returncode == 1
-    last = second.done.stderr.strip().splitlines()[-1]
+@pytest.mark.timeout(400)
+def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(
+    first: Ran, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    given = [
+        *paths(first.place),
+        "methods.NN.params.n_neighbors=1000",
+        "methods.ours.executor={kind: serial, rows: 80}",
+    ]
+    code, out, err = command("pipeline", str(TINY), *given)
+    assert code == 1
+    last = err.strip().splitlines()[-1]
     assert last.startswith("1 failed, first NN on odd or even: ValueError: Expected n_neighbors")
     assert "(log: " in last
-    assert "Traceback" not in second.done.stderr
-    assert "failed" in second.done.stdout
-    rows = statuses(second.place)[6:]
-    kinds = {(kind, status) for kind, _, status in rows}
-    assert ("problem", "FAILED") in kinds
-    assert [status for kind, _, status in rows if kind == "method"] == ["FINISHED", "FAILED"]
-    assert len(list((second.place / "cache").glob("[!.]*"))) == 1
-    assert "Expected n_neighbors" in (second.config.results / "report.html").read_text("utf-8")
+    assert "Traceback" not in err
+    assert "failed" in out
+    *_, runs = by_pipeline(first.place)
+    assert ("problem", "FAILED") in {(kind, status) for kind, _, status in runs}
+    assert [status for kind, _, status in runs if kind == "method"] == ["FINISHED", "FAILED"]
+    assert len(list((first.place / "cache").glob("[!.]*"))) == 2  # one for each seed
+    config = load_config(TINY, given, root=ROOT)
+    assert "Expected n_neighbors" in (config.results / "report.html").read_text("utf-8")
+    _the_store_has_who_fitted_over_blocks_of_rows_and_what_that_took(first.place)
 
 
-@pytest.mark.timeout(300)
-def test_the_store_has_who_fitted_over_blocks_of_rows_and_what_that_took(second: Ran) -> None:
-    with sqlite3.connect(second.place / "runs" / "mlflow.db") as store:
+def _the_store_has_who_fitted_over_blocks_of_rows_and_what_that_took(place: Path) -> None:
+    with sqlite3.connect(place / "runs" / "mlflow.db") as store:
         params = store.execute("select key, value from params where run_uuid in"
                                " (select run_uuid from params where key = 'executor')")  # fmt: skip
         said = dict(params.fetchall())
@@ -188,7 +216,7 @@ def children(place: Path) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["by a terminal", "to the process alone"])
 def test_ctrl_c_in_the_middle_leaves_no_process_and_no_open_run(
     send: Callable[[int, int], None], prefect: Any, tmp_path: Path
@@ -201,7 +229,7 @@ def test_ctrl_c_in_the_middle_leaves_no_process_and_no_open_run(
             assert process.poll() is None and time.monotonic() < end, process.communicate()
             time.sleep(0.2)
         send(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
     assert (process.returncode, out, err.splitlines()[-1].startswith("stopped")) == (130, "", True)
     assert "Traceback" not in err
     assert children(tmp_path) == []
@@ -225,26 +253,7 @@ def test_an_address_where_no_server_answers_is_one_sentence_at_once(
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command line sets its own
     begin = time.monotonic()
     assert main(["pipeline", str(TINY), *paths(tmp_path)]) == 2
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 60
     said = capsys.readouterr()
     assert said.err.startswith(f'PREFECT_API_URL is "{address}", where no Prefect server answers (')
     assert (said.out, said.err.count("\n"), list(tmp_path.iterdir())) == ("", 1, [])
-
-
-@pytest.mark.timeout(400)
-def test_three_that_start_together_in_a_new_folder_share_its_stores(prefect: Any, tmp_path: Path) -> None:
-    """Two of the same experiment, each of which makes Prefect's database too, and one of another seed."""
-    with (
-        started(TINY, tmp_path) as one,
-        started(TINY, tmp_path) as same,
-        started(TINY, tmp_path, "seed=1", prefect=prefect) as other,
-    ):
-        ends = [process.communicate(timeout=300) for process in (one, same, other)]
-    assert [one.returncode, same.returncode, other.returncode] == [0, 0, 0], ends
-    assert {status for _, _, status in statuses(tmp_path)} == {"FINISHED"}
-    assert len(list((tmp_path / "runs" / "logs").glob("*-prefect-server.log"))) == 2
-    with sqlite3.connect(tmp_path / "runs" / "mlflow.db") as store:
-        found = store.execute("select count(*) from tags where key = 'ldsvm.pipeline' group by value").fetchall()
-    counts = [count for (count,) in found]
-    # a problem, two methods, and three trials, which of the two that are the same one or the other may have found
-    assert len(counts) == 3 and max(counts) == 6 and 15 <= sum(counts) <= 18

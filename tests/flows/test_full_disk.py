@@ -26,7 +26,7 @@ def _may_mount() -> bool:
 # Both runs happen while the small disk is mounted: nobody outside of the namespace sees it.
 SCRIPT = r"""
 mount -t tmpfs -o size=80m tmpfs "$PLACE/disk" || exit 9
-mkdir -p "$PLACE/disk/runs/prefect" && cp "$EMPTY" "$PLACE/disk/runs/prefect/prefect.db"
+cp -r "$PLACE/filled" "$PLACE/disk/runs"
 run() {
     "$PYTHON" -m flows pipeline tests/flows/tiny.yaml "paths.runs=$PLACE/disk/runs" "paths.cache=$PLACE/cache" \
         'methods.ours.params={max_iter: 40}' 'methods.ours.search.gamma=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]' > "$1" 2>&1
@@ -51,7 +51,8 @@ cp "$PLACE/disk/runs/mlflow.db" "$PLACE/mlflow.db"
 @pytest.mark.timeout(300)
 def test_nothing_half_written_is_believed_and_the_next_run_goes_on(prefect: Any, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
-    variables = {**os.environ, "PLACE": str(tmp_path), "PYTHON": sys.executable, "EMPTY": str(prefect.empty)}
+    prefect.fill(tmp_path / "filled")
+    variables = {**os.environ, "PLACE": str(tmp_path), "PYTHON": sys.executable}
     done = subprocess.run([*MOUNT, SCRIPT], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     full, again = ((tmp_path / name).read_text("utf-8") for name in ("full", "again"))
