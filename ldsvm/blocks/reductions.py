@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ldsvm import threads
 from ldsvm.blocks.executors import Team, chosen
 from ldsvm.blocks.preparation import look
 from ldsvm.blocks.source import Rows, check_count
@@ -37,7 +38,8 @@ def pca(rows: Rows, n_components: int, executor: Any) -> Any:
     D = len(mean)
     if n_components > min(N, D):
         raise ValueError(f"n_components={n_components} must be from 1 to {min(N, D)}, for {N:,} rows of {D} inputs.")
-    values, vectors = scipy.linalg.eigh(cross / max(N - 1, 1), subset_by_index=[D - n_components, D - 1])
+    with threads.alone():  # of BLAS's threads all but one would wait by running idle
+        values, vectors = scipy.linalg.eigh(cross / max(N - 1, 1), subset_by_index=[D - n_components, D - 1])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T
     # the sign is free: the largest entry is positive, as in scikit-learn
     largest = np.abs(vectors).argmax(axis=1)
