@@ -59,9 +59,10 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
         places.confine({"config": ROOT / config}, ROOT, [ROOT / "conf"])
     load = load_study if is_study(config, root=ROOT) else load_config
     found = load(config, _ours(overrides), root=ROOT)
+    if not places.is_deployed():
+        return found
     if isinstance(found, StudyConfig):
-        if places.is_deployed():
-            places.confine({"paths.cache": found.paths.cache}, ROOT)
+        places.confine({"paths.cache": found.paths.cache}, ROOT)
         return found
     for one in [found, *(repeated(found, config, overrides) if found.vary is not None else [])]:
         places.check_deployed(one, ROOT)

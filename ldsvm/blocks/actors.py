@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ldsvm.blocks.connection import ClusterFailed, Connection, interrupted
+from ldsvm.blocks.connection import ClusterFailed, Connection, interrupted, nodes
 from ldsvm.blocks.executors import Call, Report, Team, WorkerLost, check_memory, silent
 from ldsvm.blocks.hosts import slots
 from ldsvm.blocks.source import Block, BlockError, Rows, check_count, chosen_columns, from_table, listed, pair_of
@@ -108,7 +108,7 @@ class Actors(Team):
         share = None if memory_bytes is None else int(memory_bytes / beside)
         self._shards = [(*parts, share, beside, threads) for parts in zip(self.parts, self.valid_parts, strict=True)]
         self._hosts: list[Any] = []
-        lacking = max(0, len(self) - slots(threads, ray.nodes()))  # type: ignore[no-untyped-call]
+        lacking = max(0, len(self) - slots(threads, nodes()))
         if not lacking:
             self._hosts = [self._host(i) for i in range(len(self))]
             lacking = len(self._absent(range(len(self))))
@@ -193,8 +193,7 @@ class Actors(Team):
         while True:
             with interrupted():
                 _, waiting = ray.wait(list(words), num_returns=len(words), timeout=min(STEP, SECONDS))
-            too_few = slots(self._threads, ray.nodes()) < len(self)  # type: ignore[no-untyped-call]
-            if not waiting or too_few or time.monotonic() > deadline:
+            if not waiting or time.monotonic() > deadline or slots(self._threads, nodes()) < len(self):
                 return [words[word] for word in waiting]
 
 

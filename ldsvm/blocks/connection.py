@@ -56,9 +56,9 @@ class Connection:
         self._over = threading.Event()
         try:
             _hold(self._options(), self._over)
-            nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
+            found = nodes()
             self.head = ray.get_runtime_context().gcs_address
-            _refuse(too_small(self._threads, nodes))
+            _refuse(too_small(self._threads, found))
         except BaseException as error:
             self.close()
             if isinstance(error, ClusterFailed) or not isinstance(error, Exception):
@@ -66,7 +66,7 @@ class Connection:
             what = "did not start" if self._address is None else f"at {self._address} cannot be joined"
             lines = str(error).strip().splitlines() or ["no message"]
             raise ClusterFailed(f"Ray {what} ({type(error).__name__}: {lines[0]}).") from error
-        return nodes
+        return found
 
     def close(self) -> None:
         """End the Ray that was started here, or leave the one that was joined."""
@@ -87,6 +87,14 @@ class Connection:
             return {"address": self._address}
         own = {"address": "local", "include_dashboard": False, "_temp_dir": str(self.folder)}
         return {**own, "num_cpus": self._processors, "object_store_memory": OBJECT_STORE}
+
+
+def nodes() -> list[Node]:
+    """Return the hosts of the cluster that this process has joined, as Ray lists them."""
+    import ray
+
+    found: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
+    return found
 
 
 @contextmanager

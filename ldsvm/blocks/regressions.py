@@ -40,7 +40,7 @@ class ShardRegression(ABC):
             self.team.tell("use", basis)
             self._basis = basis
 
-    def _solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
+    def solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
         """The exact weights on a basis. near: the map on it whose F = Phi W the shards have, None where there is none.
 
         With G = Phi' Phi, (G + r I) (W + D) = Phi' Z and G W = Phi' F give (G + r I) D = Phi' (Z - F) - r W, which
@@ -66,7 +66,7 @@ class Fixed(ShardRegression):
         self.basis = basis
 
     def fit(self, mu: float, near: BasisMap | None, V: Array, b: Array) -> BasisMap:
-        return self._solve(self.basis if near is None else near.basis, mu, near)
+        return self.solve(self.basis if near is None else near.basis, mu, near)
 
 
 class Learned(ShardRegression):
@@ -96,9 +96,6 @@ class Learned(ShardRegression):
         assert self._ridge is not None
         return self._ridge
 
-    def solve(self, basis: Basis, mu: float, near: BasisMap | None) -> BasisMap:
-        return self._solve(basis, mu, near)
-
     def back(self, begin: Solved) -> None:
         """Go to a map whose ridge regression is known."""
         self.go(begin.mapping)
@@ -112,21 +109,25 @@ class LoweringOnShards(Lowering):
         self, rows: Learned, mu: float, near: BasisMap | None, svms: tuple[Array, Array], steps: int, follows: bool
     ) -> None:  # fmt: skip
         self.rows, self.mu, self.near, self.svms, self.steps, self.follows = rows, mu, near, svms, steps, follows
+        self.there: BasisMap | None = None  # whose F the shards have
 
     def solve(self, basis: Gaussians) -> Solved:
         near = self.near if self.near is not None and self.near.basis is basis else None
-        mapping = self.rows.solve(basis, self.mu, near)
+        self.there = mapping = self.rows.solve(basis, self.mu, near)
         distance, _, _, *hinges = self.rows.team.sum("measure", *self.svms)
         lost = float(sum(hinges[len(self.svms[1]) :]))  # at Z
         value = self.rows.lam * mapping.penalty + 0.5 * self.mu * float(distance) + lost
         return Solved(mapping, self.rows.ridge, value)
 
     def follow(self, mapping: BasisMap) -> None:
-        self.rows.go(mapping)
+        if mapping is not self.there:
+            self.rows.go(mapping)
+            self.there = mapping
         self.rows.team.call("z_step", *self.svms, self.mu)
 
     def back(self, begin: Solved) -> None:
         self.rows.back(begin)
+        self.there = begin.mapping
 
     def descend(self, begin: Solved) -> BasisMap:
         rows = self.rows
