@@ -1,4 +1,4 @@
-"""The only file that knows MLflow: an SQLite store under the project, a parent run per problem, a child per method.
+"""MLflow's store: an SQLite file under the project, a parent run per problem, a child per method.
 
 Where MLFLOW_TRACKING_URI names a server, that is the store instead.
 """
@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,7 @@ from ldsvm.tracking.server import Server, redacted, remote
 from ldsvm.tracking.store import Guarded, StoreFile, commit_quickly
 from ldsvm.tracking.store import TrackingFailed as TrackingFailed
 from ldsvm.tracking.store import store_uri as store_uri
+from ldsvm.tracking.system import system_metrics
 from ldsvm.tracking.wheel import wheel
 
 FAILURE = "ldsvm.failure"
@@ -79,6 +80,13 @@ class Run:
     def history(self, rows: History) -> None:
         """Write one point per training iteration for each known quantity."""
         self.log({}, {}, rows)
+
+    def sample(self, values: Metrics, step: int) -> None:
+        """Write one point of each quantity that is sampled while the run is open."""
+        from mlflow.entities import Metric
+
+        at = _milliseconds(time.time())
+        self.client.log_batch(self.id, metrics=[Metric(key, value, at, step) for key, value in _known(values)])
 
     def tag(self, key: str, value: str) -> None:
         """Set a tag, which the pages show and filter by."""
@@ -248,11 +256,12 @@ class Tracker:
         """Open a run and close it: FINISHED, FAILED after an exception or a `failure` set on it, KILLED on Ctrl-C.
 
         kind: problem, method or trial, kept as a tag to filter by. parent: the run it is nested under. started: seconds
-        since 1970, now by default.
+        since 1970, for work that is over; now by default, and the system's metrics are logged as long as it is open.
         """
         run = self._open(name, kind, parent, time.time() if started is None else started)
         try:
-            yield run
+            with nullcontext() if started else system_metrics(run.sample):
+                yield run
         except BaseException as error:
             run.failure = redacted(f"{type(error).__name__}: {error}")
             with suppress(TrackingFailed):  # the reason in hand is the one to hear of

@@ -76,7 +76,7 @@ def test_mlflow_prints_no_address_and_a_failure_is_kept_without_a_password(
     assert tracker.client is None
     assert os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] == "true"
 
-    run: Any = SimpleNamespace(failure=None)
+    run: Any = SimpleNamespace(failure=None, sample=None)
     monkeypatch.setattr(tracker, "_open", lambda *_: run)
     monkeypatch.setattr(tracker, "_close", lambda *_: None)
     with pytest.raises(ValueError, match="nobody"), tracker.run("r", kind="trial"):

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from ldsvm.experiment.search.trial import Trial
 from ldsvm.tracking import client, run_owner
 from ldsvm.tracking.client import STEP_METRICS, Tracker, TrackingFailed
 from ldsvm.tracking.results import track_dataset, track_trials
+from ldsvm.tracking.system import system_metrics
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
 pytestmark = [
@@ -341,3 +344,44 @@ def test_a_logged_model_predicts_the_same_where_the_project_is_not(tracker: Trac
 def test_telemetry_is_off(tracker: Tracker) -> None:
     assert tracker.client
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+
+
+def test_a_run_has_the_metrics_of_the_system_while_it_is_open(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.01")
+
+    def names(run_id: str) -> set[str]:
+        return {key for key in tracker.client.get_run(run_id).data.metrics if key.startswith("system/")}
+
+    with tracker.run("watched", kind="problem") as run:
+        deadline = time.monotonic() + 60
+        while not names(run.id) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    found = names(run.id)
+    assert {"system/cpu_utilization_percentage", "system/system_memory_usage_megabytes"} <= found
+    assert status(tracker, run.id) == "FINISHED"
+    assert "system metrics" not in {thread.name for thread in threading.enumerate()}
+    with tracker.run("of before", kind="method", started=time.time()) as run:
+        time.sleep(0.1)
+    assert not names(run.id)
+    monkeypatch.setenv("MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING", "false")
+    with tracker.run("off", kind="problem") as run:
+        time.sleep(0.1)
+    assert not names(run.id)
+
+
+def test_a_fault_of_the_store_ends_the_sampling_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL", "0.01")
+    calls: list[int] = []
+
+    def log(values: Mapping[str, float], step: int) -> None:
+        calls.append(step)
+        raise TrackingFailed("the store is away")
+
+    with system_metrics(log):
+        deadline = time.monotonic() + 60
+        while not calls and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+    assert calls == [0]
