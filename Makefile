@@ -20,6 +20,7 @@ help:
 	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys;'
 	@echo '            its runs reach data/, LDSVM_DATA_HOME, RUNS and the folders of DATA'
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
+	@echo 'make measured  README.md'\''s table of measurements anew from docs/measured'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
@@ -69,6 +70,9 @@ lock: $(READY)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-annotate -o requirements.lock
 
+measured: $(READY)
+	@$(PY) -m benchmarks.measured
+
 clean: export RUNS := $(RUNS)
 clean:
 	@for file in "$$RUNS"/service/*.pid; do [ ! -e "$$file" ] || \
@@ -92,4 +96,4 @@ $(READY): requirements.lock
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test lint types ui paper up down status lock clean
+.PHONY: help run test lint types ui paper up down status measured lock clean

@@ -1,53 +1,60 @@
-"""Command line: one benchmark, its table, a line per bar, and the exit status."""
+"""Command line: one benchmark, its table, a line per bar, and the exit status; or all of them, one after the other."""
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.harness import write_json
+from benchmarks.harness import progress, write_json
+from benchmarks.names import NAMES
 from ldsvm.datasets import DataError
 
-NAMES = {
-    "accuracy": "test error on MNIST against the paper's figures (minutes)",
-    "z_step": "the exact Z-step against OSQP and qpsolvers",
-    "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
-    "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC",
-    "adaptive": "learned centres: error, size and training time against SVC and Nystroem (half an hour)",
-    "predict": "prediction with learned centres against SVC, all at once and one by one (minutes)",
-    "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
-    "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
-    "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
-    "story": "a model's life in production: retrained, refused, promoted, scoring, serving, rolled back (minutes)",
-    "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",
-    "shards": "one fit on blocks of rows: the same model, two million rows, Ray, its costs (40 minutes, 2 GB of disk)",
-    "imports": "the cost of `import ldsvm` against `import sklearn.svm`",
-}
 
-
-def main() -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Run one benchmark. Exit status 0 when every bar holds, 1 when one falls short.",
+        description="Run one benchmark, or all. Exit status 0 when every bar holds, 1 when one falls short.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
         + "\n\nAll but pipeline, story and imports need MNIST, data and baselines also 20 newsgroups: set\n"
-        "LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.",
+        "LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.\n\n"
+        "What README quotes: python -m benchmarks --all --json-dir docs/measured (three hours), then make measured.",
     )
-    parser.add_argument("name", choices=NAMES, metavar="NAME", help="one of the names below")
+    parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
+    parser.add_argument("--all", action="store_true", help="run all, each in a process of its own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")
+    parser.add_argument("--json-dir", type=Path, metavar="DIR", help="the same in DIR, as NAME.json")
     parser.add_argument(
         "--quick",
         action="store_true",
         help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
         " seconds, but minutes for pipeline, shards and story, which start servers",
     )
+    return parser
+
+
+def main() -> int:
+    parser = _parser()
     arguments = parser.parse_args()
+    if arguments.all == bool(arguments.name):
+        parser.error("give either NAME or --all")
+    if arguments.json and arguments.all:
+        parser.error("--json is for one benchmark; with --all give --json-dir")
+    if arguments.json_dir:
+        if not arguments.json_dir.is_dir():
+            parser.error(f"--json-dir {arguments.json_dir} must be a folder that exists")
+        if not arguments.all:
+            arguments.json = arguments.json_dir / f"{arguments.name}.json"
     if arguments.json and (arguments.json.is_dir() or not arguments.json.resolve().parent.is_dir()):
         parser.error(f"--json {arguments.json} must be a file in a folder that exists")
+    return _run_all(arguments) if arguments.all else _run_one(arguments)
+
+
+def _run_one(arguments: argparse.Namespace) -> int:
     try:
         result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
     except DataError as error:
@@ -59,6 +66,19 @@ def main() -> int:
     if arguments.json:
         write_json(arguments.json, arguments.name, result, arguments.quick)
     return 0 if arguments.quick or all(bar.holds for bar in result.bars) else 1
+
+
+def _run_all(arguments: argparse.Namespace) -> int:
+    """Run every benchmark in a process of its own, so that none has the memory, threads or caches of another."""
+    more = [*(["--quick"] if arguments.quick else [])]
+    more += ["--json-dir", str(arguments.json_dir)] if arguments.json_dir else []
+    codes = {}
+    for name in NAMES:
+        progress(f"{name}: {NAMES[name]}")
+        codes[name] = subprocess.run([sys.executable, "-m", "benchmarks", name, *more], check=False).returncode
+    for name, code in codes.items():
+        print(f"{name}: {['all bars hold', 'a bar falls short'][code] if code in (0, 1) else f'ended with {code}'}")
+    return max(abs(code) for code in codes.values())
 
 
 if __name__ == "__main__":

@@ -86,3 +86,10 @@ def _measure(code: str, values: dict[str, Any]) -> list[float]:
         raise DataError(done.stderr.strip().splitlines()[-1].removeprefix("ldsvm.datasets.dataset.DataError: "))
     found: list[float] = json.loads(done.stdout)
     return found
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    ratio = result.bar("peak memory / result, at worst")
+    return [
+        ("preparing MNIST and 20 newsgroups: peak memory as a multiple of the result", f"at most {ratio:.1f}"),
+    ]

@@ -49,3 +49,21 @@ def run(quick: bool) -> Result:
             ratio = timed["SVC"][key] / timed["ours"][key]
             result.bars.append(Bar(f"{key.split()[0]}_ratio_{n}_threads", ratio, ">=", least))
     return result
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    svc, ours = (result.row(model=name) for name in ("SVC", "ours"))
+    size = f"{svc['basis functions']:,} support vectors, {svc['test %']:.2f} % test error"
+    threads = sorted({row["threads"] for row in result.rows})
+
+    def ratios(what: str) -> str:
+        found = [(n, result.bar(f"{what}_ratio_{n}_threads")) for n in threads]
+        return ", ".join(f"{ratio:.2g} times faster on {n} thread{'s' * (n > 1)}" for n, ratio in found)
+
+    return [
+        (f"prediction by 2,500 basis functions against scikit-learn's Gaussian SVM ({size})", ratios("predict")),
+        (
+            f"training against that Gaussian SVM, k-means to early stop (test error {ours['test %']:.2f} %)",
+            ratios("train"),
+        ),
+    ]

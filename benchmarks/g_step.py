@@ -118,3 +118,14 @@ def _bars(rows: list[dict[str, Any]]) -> list[Bar]:
         Bar("late_one_problem_times_faster_than_LIBSVM", least([r for r in late if len(r["problem"]) == 1]), ">=", 1),
         Bar("late_all_problems_all_cores_times_faster_than_LIBSVM", least(together), ">=", 3),
     ]
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    ratio = result.bar("early_C100_times_faster_than_LIBSVM")
+    gap = result.bar("worst_relative_duality_gap")
+    return [
+        (
+            "the linear SVMs of the g-step against LIBSVM, early iterates, C ≥ 100",
+            f"at least {ratio:.0f} times faster, relative duality gap at most {gap:.0e}",
+        )
+    ]

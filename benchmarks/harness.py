@@ -10,11 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ldsvm.tracking.provenance import commit
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "osqp", "qpsolvers")
@@ -45,6 +48,18 @@ class Result:
     bars: list[Bar] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
+    def row(self, **values: Any) -> dict[str, Any]:
+        """Return the first row that has these values."""
+        return next(row for row in self.rows if values.items() <= row.items())
+
+    def bar(self, name: str) -> float:
+        """Return the value of the bar of this name."""
+        return next(bar.value for bar in self.bars if bar.name == name)
+
+    def mean(self, key: str, **values: Any) -> float:
+        """Return the mean of a column over the rows that have these values."""
+        return statistics.fmean(row[key] for row in self.rows if values.items() <= row.items())
+
     def table(self) -> str:
         heads = list(self.rows[0])
         cells = [heads] + [[_show(row[head]) for head in heads] for row in self.rows]
@@ -73,10 +88,12 @@ def progress(text: str) -> None:
 
 
 def write_json(path: Path, name: str, result: Result, quick: bool) -> None:
-    """Machine, versions, threads, settings (seeds and sizes), rows and bars."""
+    """Commit, day, machine, versions, threads, settings (seeds and sizes), rows and bars."""
     record = {
         "benchmark": name,
         "quick": quick,
+        "commit": commit(ROOT),
+        "day": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
         "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
         "threads": {k: v for k, v in os.environ.items() if k.endswith("_NUM_THREADS")},
@@ -84,7 +101,14 @@ def write_json(path: Path, name: str, result: Result, quick: bool) -> None:
         "rows": result.rows,
         "bars": [asdict(bar) | {"holds": bar.holds} for bar in result.bars],
     }
-    path.write_text(json.dumps(record, indent=2, default=float) + "\n")
+    path.write_text(json.dumps(record, indent=2, default=float) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> tuple[Result, dict[str, Any]]:
+    """Return what `write_json` wrote, as a result, and the whole record."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    bars = [Bar(**{key: value for key, value in bar.items() if key != "holds"}) for bar in record["bars"]]
+    return Result(record["rows"], bars, record["settings"]), record
 
 
 def _processor() -> str:

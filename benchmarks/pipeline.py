@@ -214,3 +214,16 @@ def _started(prepared: Prepared, workers: int) -> Iterator[Cluster]:
 
 def _row(what: str, value: float, unit: str) -> dict[str, object]:
     return {"what": what, "value": value, "unit": unit}
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    over, workers = result.bar("overhead beyond the start / search"), result.bar("2 workers over 1")
+    again, logging = result.bar("again, s"), result.bar("logging, ms per trial")
+    return [
+        (
+            "Prefect, MLflow, journal and processes around a search of the digits, beyond their start",
+            f"{100 * over:.0f} % of the search; {logging:.0f} ms to log a trial; {again:.0f} s for a second run in "
+            "which nothing has changed",
+        ),
+        ("a search on Ray, two trials at a time against one", f"{workers:.2f} times as fast"),
+    ]

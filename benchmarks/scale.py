@@ -46,3 +46,14 @@ def _fit(X: Any, y: Any, M: int) -> None:
     given: dict[str, Any] = {"map": "adaptive_rbf", "gamma": GAMMA, "alpha": 1e-2, "C": 1.0, "random_state": 0}
     model = LDSVMClassifier(n_basis=M, center_steps=steps, **given)
     model.fit(X, y, callback=lambda info: info["iteration"] >= ITERATIONS)
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    slope, last = result.bar("exponent_of_time_over_rows_at_most"), result.rows[-1]
+    return [
+        (
+            "learned centres: training time over 5,000 to 60,000 rows N; time and memory at 60,000 with 1,000 basis "
+            f"functions, {PASSES} passes",
+            f"N^{slope:.2f}; {last['train s']:.0f} s; {last['peak MiB']:.0f} MiB beyond the data",
+        )
+    ]

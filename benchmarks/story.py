@@ -211,3 +211,12 @@ def _ask(url: str, body: bytes) -> tuple[int, Any]:
     except urllib.error.HTTPError as error:
         error.close()
         return error.code, None
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    said = {row["what"]: row["outcome"] for row in result.rows}
+    score, serve = (next(what for what in said if what.startswith(start)) for start in ("score", "serve"))
+    return [
+        ("scoring a file of 64 columns by `python -m flows score`", said[score]),
+        ("single rows of 64 columns over HTTP to `mlflow models serve`", said[serve].partition(";")[0]),
+    ]

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from benchmarks import distorted, story
-from benchmarks.__main__ import NAMES
 from benchmarks.harness import Result, everything, mnist
+from benchmarks.names import NAMES
 
 PARTS = {"shards": {"parts": ["same", "large", "distorted"]}, "pipeline": {"parts": ["logging"]}}
 pytestmark = pytest.mark.slow
