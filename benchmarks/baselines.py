@@ -82,3 +82,28 @@ def _bars(config: Config, errors: dict[str, float]) -> list[Bar]:
         for what, rivals in (("the paper's baselines", paper), ("all baselines", others))
         for name in ours & errors.keys()
     ]
+
+
+TITLES = {"mnist10": "MNIST, 10,000 training images", "pcmac": "PC or Mac, mean (std) of ten splits"}
+
+
+def quoted_tables(result: Result) -> str:
+    """Return README's tables: each method's test error in %, here and in the paper, two methods to a line."""
+    return "\n".join(_side_by_side(name, [r for r in result.rows if r["experiment"] == name]) for name in TITLES)
+
+
+def _side_by_side(name: str, rows: list[dict[str, str]]) -> str:
+    config = load_config(f"conf/experiments/{name}.yaml", root=ROOT)
+    paper = {figure.method: f"{figure.error:.2f}" for figure in config.published}
+    cells = [
+        f"{row['method']} | {row['error %']}{_spread(name, row)} | {paper.get(row['method'], '')}"
+        for row in rows if row["method"] in config.methods
+    ]  # fmt: skip
+    half = -(-len(cells) // 2)
+    pairs = zip(cells[:half], [*cells[half:], " | | "][:half], strict=True)
+    head = f"| {TITLES[name]} | here | paper | | here | paper |\n| --- | --- | --- | --- | --- | --- |\n"
+    return head + "".join(f"| {left} | {right} |\n" for left, right in pairs)
+
+
+def _spread(name: str, row: dict[str, str]) -> str:
+    return f" ({row['interval or std']})" if name == "pcmac" else ""

@@ -1,4 +1,4 @@
-"""README's table of what was measured, from the records in docs/measured: `python -m benchmarks.measured` writes it.
+"""README's tables of what was measured, from the records in docs/measured: `python -m benchmarks.measured` writes them.
 
 What a benchmark says there is its function `quoted(result)`, which returns pairs of what was measured and the figure.
 """
@@ -12,12 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks import baselines
 from benchmarks.harness import ROOT, read_json
 from benchmarks.names import NAMES
 
 RECORDS = ROOT / "docs" / "measured"
 README = ROOT / "README.md"
-BLOCK = re.compile(r"(<!-- measured -->\n).*?(<!-- end of measured -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = "| what | result | command | commit |\n| --- | --- | --- | --- |\n"
 
 
@@ -49,20 +50,25 @@ def _machine(record: dict[str, Any]) -> str:
     return f"{machine['cores']} cores, {machine['processor']}, Python {versions['python']}, NumPy {versions['numpy']}"
 
 
-def replaced(text: str, table: str) -> str:
-    """Return a text whose block between the marks of this module is the table."""
-    if not BLOCK.search(text):
-        raise ValueError("README.md has no lines <!-- measured --> and <!-- end of measured -->")
-    return BLOCK.sub(lambda found: found[1] + table + found[2], text)
+def baseline_tables(records: Path = RECORDS) -> str:
+    """Return the tables of all methods under one judge, empty where that was not measured."""
+    place = records / "baselines.json"
+    return baselines.quoted_tables(read_json(place)[0]) if place.is_file() else ""
+
+
+def replaced(text: str, records: Path = RECORDS) -> str:
+    """Return README's text with the tables that the records make."""
+    made = {"figures": measured_table, "baselines": baseline_tables}
+    return BLOCK.sub(lambda found: found[1] + made[found[2]](records) + found[3], text)
 
 
 def main() -> int:
     try:
-        README.write_text(replaced(README.read_text("utf-8"), measured_table()), encoding="utf-8")
+        README.write_text(replaced(README.read_text("utf-8")), encoding="utf-8")
     except (ValueError, json.JSONDecodeError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{README.name} has the table of {len(list(RECORDS.glob('*.json')))} records in {RECORDS.relative_to(ROOT)}")
+    print(f"{README.name} has the tables of {len(list(RECORDS.glob('*.json')))} records in {RECORDS.relative_to(ROOT)}")
     return 0
 
 

@@ -128,8 +128,8 @@ def _composed(steps: list[Any], classifier: Any) -> _Affine:
         center = mean.astype(np.float32)
         return _Affine(center, None, center.astype(np.float64))
     first, n_inputs = steps[0], int(steps[0].n_features_in_)
-    mean = next((v for n in ("mean_", "center_", "data_min_") if (v := getattr(first, n, None)) is not None), 0.0)
-    center = np.broadcast_to(mean, n_inputs).astype(np.float32)
+    middle = next((v for n in ("mean_", "center_", "data_min_") if (v := getattr(first, n, None)) is not None), 0.0)
+    center = np.broadcast_to(middle, n_inputs).astype(np.float32)
     rows = center.astype(np.float64) + np.vstack([np.zeros(n_inputs), np.eye(n_inputs)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of columns, which a graph has not

@@ -143,8 +143,10 @@ def warn_of_size(M: int, distinct: int) -> None:
 
 def _warn_of_scales(X: Array) -> None:
     middle = X.mean(axis=0, dtype=np.float64)
-    blocks = row_blocks(*X.shape)
-    warn_of_scales(middle, sum(np.square(X[rows] - middle).sum(axis=0) for rows in blocks) / len(X))
+    within = np.zeros_like(middle)
+    for rows in row_blocks(*X.shape):
+        within += np.square(X[rows] - middle).sum(axis=0) / len(X)
+    warn_of_scales(middle, within)
 
 
 def warn_of_scales(middle: Array, within: Array) -> None:
