@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -24,18 +25,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def alone(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time work in ``folder``, where the system has file locks; the folder is made when needed.
+def alone(folder: Path, *, wait: bool = True) -> AbstractContextManager[Any]:
+    """Let one process at a time work in ``folder``, which is made when needed.
 
-    wait : until another one has ended; else BlockingIOError is raised while there is one
+    wait : until another one has ended; else TimeoutError is raised while there is one
     """
+    from filelock import FileLock
+
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            import fcntl
-        except ImportError:
-            yield
-            return
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+    return FileLock(folder / ".lock", blocking=wait, thread_local=False)

@@ -62,7 +62,7 @@ def turn(runs: Path, model: str, on_wait: Callable[[], None] = lambda: None) -> 
     with ExitStack() as stack:
         try:
             stack.enter_context(alone(folder, wait=False))
-        except BlockingIOError:
+        except TimeoutError:
             on_wait()
             stack.enter_context(alone(folder))
         yield

@@ -107,7 +107,7 @@ def _alone(job: Scoring) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             stack.enter_context(alone(folder, wait=False))
-        except BlockingIOError as error:
+        except TimeoutError as error:
             raise DataError(
                 f"{job.output}: another run is writing this file; wait for its end, or choose another output."
             ) from error
