@@ -147,32 +147,22 @@ def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     return f"## {escape(problem.name)}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
 
 
-def problem_part(
-    config: Config, problem: ProblemConfig, outcomes: list[Outcome], shown: list[html.Picture], ours: str
-) -> str:
-    """Return the page's part on one problem. ours: the method to stress."""
-    failed = [o for o in outcomes if o.failure]
-    parts = [
-        html.heading(problem.name),
-        html.paragraph(
-            f"Labels: {LABELS[problem.labels]}. {_finer(config, problem, outcomes)}"
-            "Error and prediction time are of the test set; ours is marked."
-            f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
-        ),
-        html.table(*tables.main(outcomes), strong=ours),
-        html.heading("Chosen parameters", 3),
-        html.facts({o.method: tables.point(o.params) for o in outcomes if o.judged}),
-        *(html.paragraph(f"{o.method}: {o.failure}") for o in failed),
-        *_published(config, outcomes),
-        *claims.part(claims.judged(config, [(problem.name, outcomes)])),
-        html.figures(shown),
-        html.details("Sums over SVMs, threads, validation, sizes", html.table(*tables.more(outcomes), strong=ours)),
-        html.details("Errors in each class", html.table(*tables.class_rows(outcomes), strong=ours)),
-    ]
-    for outcome in outcomes:
-        for result in outcome.results:
-            parts += _result_parts(result, f", split {result.split}" if len(outcome.results) > 1 else "")
-    return "\n".join(parts)
+def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dict[str, Any]:
+    """Return what the page shows of one problem, but for figures."""
+    about = (
+        f"Labels: {LABELS[problem.labels]}. {_finer(config, problem, outcomes)}"
+        "Error and prediction time are of the test set; ours is marked."
+        f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
+    )
+    return {
+        "name": problem.name,
+        "about": about,
+        "outcomes": outcomes,
+        "ours": next((o.method for o in outcomes if lookup(o.first.estimator).iterative), None),
+        "chosen": {o.method: tables.point(o.params) for o in outcomes if o.judged},
+        "claims": claims.table(claims.judged(config, [(problem.name, outcomes)])),
+        "published": config.published and {"table": tables.published(config, outcomes), "sources": _sources(config)},
+    }
 
 
 def _finer(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> str:
@@ -184,15 +174,6 @@ def _finer(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) 
     return f"{' and '.join(names)} learnt {text}. "
 
 
-def _published(config: Config, outcomes: list[Outcome]) -> list[str]:
-    if not config.published:
-        return []
-    note = "Figures of others, on splits, samples and machines of their own; basis functions summed over SVMs."
-    table = html.table(*tables.published(config, outcomes))
-    parts = [html.paragraph(note), table, html.paragraph(f"Published: {_sources(config)}.", "soft")]
-    return [html.heading("Beside published figures", 3), *parts]
-
-
 def _sources(config: Config) -> str:
     """Return where published figures are from, with the methods' names but for the source of most."""
     named: dict[str, list[str]] = {}
@@ -202,29 +183,8 @@ def _sources(config: Config) -> str:
     return "; ".join([first, *(f"{', '.join(named[source])}: {source}" for source in others)])
 
 
-def _result_parts(result: Result, which: str) -> list[str]:
-    """Return what the page folds away about one method on one split. which: words for the split."""
-    parts = []
-    if result.trials:
-        inner = html.table(*tables.trial_rows(result), text=["remark"])
-        parts.append(html.details(f"{result.method}{which}: {len(result.trials)} trials of the search", inner))
-    if result.score:
-        inner = html.table(*tables.confusion_rows(result))
-        parts.append(html.details(f"{result.method}{which}: confusion matrix (counts of test samples)", inner))
-    if result.notes:
-        parts.append(html.paragraph(f"{result.method}{which}: {'; '.join(result.notes)}", "soft"))
-    return parts
-
-
-def extract(config: Config, outcomes: list[Outcome], shown: Sequence[html.Picture]) -> str:
-    """Return what a page over several experiments shows of one problem. shown: the figures over all methods."""
-    verdicts = claims.part(claims.judged(config, [("", outcomes)]))
-    parts = [html.table(*tables.main(outcomes)), *verdicts, *_published(config, outcomes), html.figures(shown)]
-    return "\n".join(parts)
-
-
-def closing(config: Config, splits: Sequence[Prepared]) -> str:
-    """Return the page's end: how it was measured, on what data, with which versions."""
+def closing(config: Config, splits: Sequence[Prepared]) -> dict[str, Any]:
+    """Return what the page's end shows: how it was measured, on what data, with which versions."""
     first = splits[0]
     sizes = ", ".join(f"{part} {n:,}" for part, n in first.sizes.items())
     steps = "; ".join(first.features) or "as they are"
@@ -239,28 +199,23 @@ def closing(config: Config, splits: Sequence[Prepared]) -> str:
         "prepared as": first.folder.name,
         "seed": ", ".join(str(prepared.seed) for prepared in splits),
     }
-    remarks = list(dict.fromkeys(note for prepared in splits for note in prepared.notes))
-    return "\n".join(
-        [
-            html.heading("How it was measured"),
-            html.paragraph(PROTOCOL),
-            html.paragraph(SIZES),
-            html.heading("Data"),
-            html.facts(data),
-            *(html.paragraph(remark, "soft") for remark in remarks),
-            *circumstances(config.n_jobs),
-            html.details("The whole configuration", html.code(as_yaml(config))),
-        ]
-    )
+    return {
+        "protocol": PROTOCOL,
+        "sizes": SIZES,
+        "data": data,
+        "remarks": list(dict.fromkeys(note for prepared in splits for note in prepared.notes)),
+        "machine": circumstances(config.n_jobs),
+        "configuration": as_yaml(config),
+    }
 
 
-def circumstances(n_jobs: int) -> list[str]:
-    """Return the page's part on machine and versions."""
+def circumstances(n_jobs: int) -> dict[str, str]:
+    """Return machine and versions."""
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, n_jobs {n_jobs}"
     versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     known = {"machine": machine, "Python": platform.python_version(), "packages": versions}
     found = commit(Path(__file__).parent)
-    return [html.heading("Machine and versions"), html.facts(known | ({"commit": found} if found else {}))]
+    return known | ({"commit": found} if found else {})
 
 
 def _version(package: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.config.schema import ClaimConfig, Config
-from ldsvm.report import html
+from ldsvm.report import tables
 
 FILE = "claims.json"
 ABSENT = "not measured"
@@ -74,17 +74,9 @@ def read(folder: Path) -> dict[str, list[Claim]]:
     return {name: [Claim(**claim) for claim in those] for name, those in found.items()}
 
 
-def part(claims: Sequence[Claim]) -> list[str]:
-    """Return the page's part with a row for each claim, nothing when there is none."""
-    if not claims:
-        return []
-    header = ["claim", "holds here", "measured"]
-    return [html.heading("Claims", 3), html.table(header, rows(claims), text=["claim", "measured"])]
-
-
-def rows(claims: Sequence[Claim]) -> list[list[str]]:
-    """Return each claim as the cells of a row."""
-    return [[claim.text, _word(claim), claim.measured] for claim in claims]
+def table(claims: Sequence[Claim]) -> tuple[list[str], tables.Rows]:
+    """Return the header and one row for each claim."""
+    return ["claim", "holds here", "measured"], [[claim.text, _word(claim), claim.measured] for claim in claims]
 
 
 def _word(claim: Claim) -> str:

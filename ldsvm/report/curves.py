@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import prepared as preparation
@@ -19,21 +20,22 @@ from ldsvm.report.publish import Published
 def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[Prepared]) -> Published:
     """Write curves and tables of every problem, and the page. splits: of the last variant, for the page's end."""
     assert config.vary is not None
-    content, extracts, files, verdicts = [], [], {}, {}
+    problems, files, verdicts = [], {}, {}
     for problem in config.problems:
         series = [
             (f"{config.vary.label} {value}", publish.collect(variant, problem))
             for value, variant in zip(config.vary.values, variants, strict=True)
         ]
         verdicts[problem.name] = claims.judged(config, series)
-        parts, folded, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
-        extracts += [html.heading(problem.name, 3), *parts] if len(config.problems) > 1 else parts
-        content += [html.heading(problem.name), *parts, *folded]
+        part, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
+        problems.append(part)
     claims.save(config.results, verdicts)
-    build.write(config.results / publish.EXTRACT, "\n".join(extracts))
-    content = [html.heading(config.title, 1), *content, build.closing(config, splits)]
-    page = build.write(config.results / publish.REPORT, html.page(config.title, content))
-    return Published(page, {name: {"": those} for name, those in files.items()})
+    shows = {"title": config.title, "problems": problems}
+    build.write(config.results / publish.EXTRACT, html.render("curves_extract.html", **shows))
+    page = html.render("curves.html", **shows, **build.closing(config, splits))
+    return Published(
+        build.write(config.results / publish.REPORT, page), {name: {"": those} for name, those in files.items()}
+    )
 
 
 def _problem(
@@ -42,8 +44,8 @@ def _problem(
     variants: Sequence[Config],
     series: claims.Series,
     verdicts: Sequence[claims.Claim],
-) -> tuple[list[str], list[str], list[Path]]:
-    """Return what a page shows of a problem, what it folds away, and the problem's files."""
+) -> tuple[dict[str, Any], list[Path]]:
+    """Return what a page shows of a problem, and the problem's files."""
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
     shown = [_picture(config, problem, [outcomes for _, outcomes in series]), *_projections(config, problem, variants)]
@@ -54,21 +56,10 @@ def _problem(
     ]
     text = [tables.markdown(header, rows)]
     if verdicts:
-        text.append(tables.markdown(["claim", "holds here", "measured"], claims.rows(verdicts)))
+        text.append(tables.markdown(*claims.table(verdicts)))
     files.append(build.write(here / "table.md", "\n\n".join(text) + "\n"))
-    folded = [
-        html.details(f"{place}: times and sizes", html.table(*tables.main(outcomes)))
-        for place, outcomes in series
-        if outcomes
-    ]
-    errors = html.table(header, rows, text=["method"])
-    reasons = [
-        html.paragraph(f"{place}, {outcome.method}: {outcome.failure}", "soft")
-        for place, outcomes in series
-        for outcome in outcomes
-        if outcome.failure
-    ]
-    return [html.figures(shown), errors, *reasons, *claims.part(verdicts)], folded, files
+    part = {"name": problem.name, "series": series, "pictures": shown, "table": (header, rows)}
+    return part | {"claims": claims.table(verdicts)}, files
 
 
 def _projections(config: Config, problem: ProblemConfig, variants: Sequence[Config]) -> list[html.Picture]:
@@ -111,7 +102,7 @@ def summary(
             yield (f"{problem.name}, test set", *found)
     for name, verdicts in claims.read(folder).items():
         if verdicts:
-            yield f"{name}, claims", ["claim", "holds here", "measured"], claims.rows(verdicts)
+            yield (f"{name}, claims", *claims.table(verdicts))
 
 
 def _cell(outcome: Outcome | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import prepared as preparation
@@ -12,7 +13,6 @@ from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, standing
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.methods import lookup
 from ldsvm.report import build, claims, html, tables
 from ldsvm.report.build import write
 from ldsvm.tracking.client import Run, Tracker
@@ -52,21 +52,20 @@ def collect(config: Config, problem: ProblemConfig) -> list[Outcome]:
 def publish(config: Config, splits: Sequence[Prepared]) -> Published:
     """Write tables and figures of every problem that has results, and the page."""
     found = {problem.name: collect(config, problem) for problem in config.problems}
-    opening = _opening(config, found)
-    parts, extracts, files = [], [], {}
+    problems, files = [], {}
     for problem in config.problems:
         if outcomes := found[problem.name]:
             shown = [
                 build.overview(config, problem, outcomes),
                 *build.projections(config, problem, splits[0], outcomes),
             ]
-            extracts.append(build.extract(config, outcomes, shown))
             part, files[problem.name] = _problem(config, splits[0], problem, outcomes, shown)
-            parts.append(part)
+            problems.append(part)
     claims.save(config.results, {name: claims.judged(config, [(name, those)]) for name, those in found.items()})
-    write(config.results / EXTRACT, "\n".join([*opening, *extracts]))
-    content = [html.heading(config.title, 1), *opening, *parts, build.closing(config, splits)]
-    return Published(write(config.results / REPORT, html.page(config.title, content)), files)
+    shows = {"title": config.title, "opening": _opening(config, found), "problems": problems}
+    write(config.results / EXTRACT, html.render("contest_extract.html", **shows))
+    page = html.render("contest.html", **shows, **build.closing(config, splits))
+    return Published(write(config.results / REPORT, page), files)
 
 
 def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
@@ -89,7 +88,7 @@ def describe(run: Run, config: Config, problem: ProblemConfig, names: Sequence[s
 
 def _problem(
     config: Config, prepared: Prepared, problem: ProblemConfig, found: list[Outcome], overall: list[html.Picture]
-) -> tuple[str, dict[str, list[Path]]]:
+) -> tuple[dict[str, Any], dict[str, list[Path]]]:
     """Return the page's part on one problem, and its files by method. overall: figures over all methods."""
     here = config.results / slug(problem.name)
     here.mkdir(parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ def _problem(
     files[""].append(write(here / "table.csv", tables.to_csv(header, rows)))
     files[""].append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
     every = [picture for those in shown.values() for picture in those]
-    return build.problem_part(config, problem, found, every, _ours(found)), files
+    return {**build.part(config, problem, found), "overall": overall, "pictures": every}, files
 
 
 def save(picture: html.Picture, folder: Path) -> list[Path]:
@@ -109,16 +108,12 @@ def save(picture: html.Picture, folder: Path) -> list[Path]:
     return [write(folder / f"{picture.name}.{kind}", getattr(drawing, kind)) for kind in ("png", "svg")]
 
 
-def _ours(found: list[Outcome]) -> str:
-    return next((o.method for o in found if lookup(o.first.estimator).iterative), "")
-
-
 def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
     lines = []
     for name, outcomes in found.items():
         if outcomes:
             mean = f", mean of {config.split.repeats} splits" if config.split.repeats > 1 else ""
-            lines.append(html.paragraph(f"{name}, test error{mean}: {standing(outcomes)}.", "lede"))
+            lines.append(f"{name}, test error{mean}: {standing(outcomes)}.")
         if missing := [method for method in config.methods if method not in {o.method for o in outcomes}]:
-            lines.append(html.paragraph(f"{name}, not finished, or not run: {', '.join(missing)}.", "lede"))
+            lines.append(f"{name}, not finished, or not run: {', '.join(missing)}.")
     return lines

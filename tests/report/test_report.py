@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,10 +20,12 @@ from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Trial
-from ldsvm.report import html, tables
+from ldsvm.report import build, claims, html, tables
+from ldsvm.report.claims import Claim
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.base import Drawing
 from ldsvm.report.plotting.projections import Panel, projections
+from ldsvm.report.studies.base import Page, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORE = Score(0.0223, 0.0121, 0.0405, 10, 449, 1200, 3400, 51200, 1.44, 0.81, [0, 1], [0.01, 0.03], [[99, 1], [3, 97]])
@@ -195,18 +198,42 @@ def test_figures_leave_no_global_state() -> None:
     assert figures() == before
 
 
-def test_the_page_is_well_formed_escaped_and_needs_nothing_else() -> None:
-    picture = html.Picture("a", Drawing(b"png", b"svg"), 'alt "with" <marks>', "below")
-    text = html.page("A <title>", [
-        html.heading("H & H", 1), html.table(["method", "x"], [["NN", "<b>"]], strong="NN"), html.figures([picture]),
-        html.facts({"k": "v"}), html.details("more", html.code("a < b")), html.paragraph("2 %"),
-    ])  # fmt: skip
+PICTURE = html.Picture("a", Drawing(b"png", b"svg"), 'alt "with" <marks>', "below")
+CLAIMS = claims.table([Claim("<b>holds", True, "1 %")])
+END = {"machine": {"k": "<b>"}, "configuration": "a < b"}
+DATA = {"protocol": "2 %", "sizes": "s", "data": {"k": "<b>"}, "remarks": ["<b>"]}
+LOSERS = [GOOD, replace(BAD, results=(replace(FAILED, notes=["<b>"]),))]
+
+
+def study() -> str:
+    page = Page("<b> 2 %", [], [Table("H & H", ["method", "x"], [["NN", "<b>"]], note="<b>")], [PICTURE], "2 %")
+    return html.render("study.html", title="A <title>", page=page, claims=CLAIMS, **END)
+
+
+def contest() -> str:
+    config = published([{"method": "ours", "error": 2.5, "source": "<b>"}])
+    part = build.part(config, config.problems[0], LOSERS) | {"overall": [], "pictures": [PICTURE], "claims": CLAIMS}
+    return html.render("contest.html", title="A <title>", opening=["<b> 2 %"], problems=[part], **DATA, **END)
+
+
+def curves() -> str:
+    part = {"name": "H & H", "series": [("at <b>", LOSERS)], "pictures": [PICTURE], "table": tables.main(LOSERS)}
+    return html.render("curves.html", title="A <title>", problems=[part | {"claims": CLAIMS}], **DATA, **END)
+
+
+@pytest.mark.parametrize("page", [study, contest, curves])
+def test_the_page_is_well_formed_escaped_and_needs_nothing_else(page: Callable[[], str]) -> None:
+    text = page()
     check = Check()
     check.feed(text)
     assert check.open == []
+    assert len(check.loaded) == 1
     assert all(address.startswith("data:image/png;base64,") for address in check.loaded)
     assert check.pictures[0]["alt"] == 'alt "with" <marks>'
     assert "<script" not in text
     assert "@import" not in text
     assert "url(" not in text
+    assert "<b>" not in text
     assert "<title>A &lt;title&gt;</title>" in text
+    assert "<p>2\u00a0%</p>" in text
+    assert "<pre>a &lt; b</pre>" in text

@@ -28,33 +28,31 @@ def page_of(config: StudyConfig) -> Page:
 def publish(config: StudyConfig, page: Page) -> list[Path]:
     """Write the page and all files; return them, the page first."""
     config.results.mkdir(parents=True, exist_ok=True)
-    parts = [html.paragraph(page.lede, "lede")]
-    files, texts = [], []
+    settings = {"study": config.study, "seed": config.seed, "params": config.settings.model_dump(mode="json")}
+    shows = {
+        "title": config.title,
+        "page": page,
+        "claims": claims.table(page.claims),
+        "machine": build.circumstances(config.n_jobs),
+        "configuration": yaml.safe_dump(settings, sort_keys=False),
+    }
+    files, texts = [], [note(config, page)]
     for picture in page.pictures:
         files += save(picture, config.results)
-    parts += claims.part(page.claims)
-    if page.pictures:
-        parts.append(html.figures(page.pictures))
-    files.append(build.write(config.results / EXTRACT, "\n".join(parts)))
+    files.append(build.write(config.results / EXTRACT, html.render("study_extract.html", **shows)))
     for table in page.tables:
-        parts += [html.heading(table.title), html.table(table.header, table.rows, text=table.text)]
-        parts += [html.paragraph(table.note, "soft")] if table.note else []
         name = config.results / f"{slug(table.title)}.csv"
         files.append(build.write(name, tables.to_csv(table.header, table.rows)))
         rows = tables.markdown(table.header, table.rows)
         texts.append(f"## {escape(table.title)}\n\n{rows}\n\n{escape(table.note)}".rstrip())
-    parts += [html.heading("How it was measured"), html.paragraph(page.protocol), *build.circumstances(config.n_jobs)]
-    settings = {"study": config.study, "seed": config.seed, "params": config.settings.model_dump(mode="json")}
-    parts.append(html.details("The whole configuration", html.code(yaml.safe_dump(settings, sort_keys=False))))
-    files.append(build.write(config.results / "tables.md", note(config, page) + "\n\n" + "\n\n".join(texts) + "\n"))
+    files.append(build.write(config.results / "tables.md", "\n\n".join(texts) + "\n"))
     files.append(claims.save(config.results, {config.title: page.claims}))
-    parts.insert(0, html.heading(config.title, 1))
-    return [build.write(config.results / REPORT, html.page(config.title, parts)), *files]
+    return [build.write(config.results / REPORT, html.render("study.html", **shows)), *files]
 
 
 def note(config: StudyConfig, page: Page) -> str:
     """Return the answer and the claims as Markdown."""
-    rows = tables.markdown(["claim", "holds here", "measured"], claims.rows(page.claims)) if page.claims else ""
+    rows = tables.markdown(*claims.table(page.claims)) if page.claims else ""
     return f"# {escape(config.title)}\n\n{escape(page.lede)}\n\n{rows}".rstrip()
 
 
