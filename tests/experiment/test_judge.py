@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 
-from ldsvm.experiment.compare.judge import confusion_matrix, judge, wilson
+from ldsvm.experiment.compare.judge import judge, wilson
 from ldsvm.methods import Method, lookup
 
 # The outer two are 0 and z² / (n + z²) and its mirror; the middle one is 1/2 ± z / (2 sqrt(n + z²)).
@@ -95,4 +95,6 @@ def test_confusion_equals_two_loops() -> None:
     rng = np.random.default_rng(0)
     classes, true, said = np.array([2, 5, 9]), *rng.choice([2, 5, 9], size=(2, 50))
     slow = [[sum((t == a) and (s == b) for t, s in zip(true, said, strict=True)) for b in classes] for a in classes]
-    assert confusion_matrix(true, said, classes).tolist() == slow
+    fitted = Fixed()
+    fitted.classes_ = classes
+    assert judge(fitted, METHOD, said[:, None], true, repeats=1, n_jobs=1).confusion == slow

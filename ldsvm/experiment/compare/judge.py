@@ -82,9 +82,11 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
     of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
     compilers.
     """
+    from sklearn.metrics import confusion_matrix
+
     classes = np.unique(np.concatenate([fitted.classes_, y]))
     predicted = fitted.predict(X)
-    confusion = confusion_matrix(y, predicted, classes)
+    confusion = confusion_matrix(y, predicted, labels=classes)
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))
     low, high = wilson(wrong, len(y))
@@ -170,13 +172,6 @@ def warm(_: Tell) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # two iterations converge to nothing
             model.fit(X, y, eval_set=(X, y)).predict(X)
-
-
-def confusion_matrix(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return counts (K, K): row = true class, column = predicted class, both in the order of the sorted `classes`."""
-    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (np.searchsorted(classes, y), np.searchsorted(classes, predicted)), 1)
-    return counts
 
 
 def wilson(wrong: int, n: int) -> tuple[float, float]:
