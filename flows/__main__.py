@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["data"]:
         return _data(given[1:])
     asked = _parser().parse_args(given)
-    warnings.showwarning = _remark  # type: ignore[assignment]
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ shows ? instead of failing
@@ -74,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ldsvm.experiment.config.places import is_full
 
     try:
-        read = _cli.anything if asked.name == "pipeline" else _cli.experiment
+        read = _cli.load_any if asked.name == "pipeline" else _cli.experiment
         config = read(asked.config, asked.overrides)
         if asked.name in PRODUCTION:
-            _cli.produced(config, asked.name)
+            _cli.production_section(config, asked.name)
     except ConfigError as error:
         return _complain(str(error), 2)
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(asked, config, log)
     except KeyboardInterrupt:
         return _complain(f"stopped; {KEPT}", 130)
-    except Exception as error:  # a person gets one sentence, the log has the whole story
+    except Exception as error:  # one sentence on the screen, the traceback in the log
         from ldsvm.datasets import DataError
         from ldsvm.experiment.search.failure import sentence
         from ldsvm.tracking.server import redacted
@@ -137,13 +137,13 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
             try:
                 experiment_id = Tracker(runs, config.name).experiment_id
             except TrackingFailed as error:
-                return _complain(str(error), 2)  # before anything has begun it is a mistake in the place
+                return _complain(str(error), 2)  # nothing has begun, so it is a mistake in the path
             flow = getattr(importlib.import_module(f"flows.{asked.name}"), asked.name)
-            _only(handler)
+            _set_only_handler(handler)
             wait_for_api()
         state = flow(asked.config, asked.overrides, return_state=True)
         found = state.result(raise_on_failure=False)
-        own = isinstance(found, MethodFailed | TrackingFailed)  # all else is done and can be shown
+        own = isinstance(found, MethodFailed | TrackingFailed)  # the report is written, so it can be shown
         if isinstance(found, BaseException) and not own:
             raise found
         if asked.name in PRODUCTION and not own:
@@ -157,7 +157,7 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
 def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id: str, pipeline: str | None) -> None:
     from rich.console import Console
 
-    from flows._cli import repeated
+    from flows._cli import load_variants
     from ldsvm.experiment.config.schema import Config
     from ldsvm.report import curves, tables
     from ldsvm.report.publish import REPORT
@@ -167,7 +167,7 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
     console = Console(highlight=False, emoji=False)
     console.width = max(console.width, 100)  # without a terminal rich assumes 80 and folds numbers
     experiment = config if isinstance(config, Config) else None
-    variants = repeated(experiment, asked.config, asked.overrides) if experiment else []
+    variants = load_variants(experiment, asked.config, asked.overrides) if experiment else []
     for title, header, rows in curves.summary(config.results, experiment, variants):
         console.print(tables.terminal(title, header, rows))
     pages = _pages(config.paths.runs)
@@ -200,12 +200,12 @@ def _log_to(file: Path) -> logging.Handler:
     logging.raiseExceptions = False  # on a full disk every line would be a traceback on the screen
     handler = logging.FileHandler(file, encoding="utf-8")
     handler.setFormatter(_Redacting("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    _only(handler)
+    _set_only_handler(handler)
     return handler
 
 
 class _Redacting(logging.Formatter):
-    """Lines of the log, tracebacks too, with addresses without user and password."""
+    """Format lines of the log, tracebacks too, without the user and password of addresses."""
 
     def format(self, record: logging.LogRecord) -> str:
         from ldsvm.tracking.server import redacted
@@ -213,8 +213,8 @@ class _Redacting(logging.Formatter):
         return redacted(super().format(record))
 
 
-def _only(handler: logging.Handler) -> None:
-    """Take away the handlers that Prefect and MLflow put up when they were imported."""
+def _set_only_handler(handler: logging.Handler) -> None:
+    """Log through this handler alone; remove those that Prefect and MLflow added when they were imported."""
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)
@@ -226,8 +226,8 @@ def _only(handler: logging.Handler) -> None:
             logger.propagate = True
 
 
-def _remark(message: Warning | str, *_: object) -> None:
-    """Show a warning as a sentence, without the line of code that gave it."""
+def _show_warning(message: Warning | str, *_: object) -> None:
+    """Print a warning as one sentence, without the line of code that raised it."""
     from flows._cli import say
     from ldsvm.tracking.server import redacted
 
@@ -256,5 +256,5 @@ def _parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except KeyboardInterrupt:  # before anything had begun
+    except KeyboardInterrupt:  # before anything has begun
         sys.exit(_complain("stopped.", 130))

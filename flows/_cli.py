@@ -1,4 +1,4 @@
-"""What passes between a flow and people: experiment files in, progress out. Knows Prefect only while it runs."""
+"""What flows share on the command line: experiment files in, progress out. Imports Prefect only inside a flow run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ldsvm.report.studies.config import StudyConfig, is_study, load_study
 
 QUIET_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # each update of Prefect's page is a request
-TRIES = 3  # that Prefect may refuse in a row; it does so when it is busy with something else
+TRIES = 3  # failures in a row after which the bar is given up; a busy server refuses some updates
 START = time.monotonic()
 console = Console(stderr=True, highlight=False, emoji=False)
 ever_shown: list[str] = []
@@ -42,7 +42,7 @@ def experiment(config: str, overrides: Sequence[str]) -> Config:
 
     Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
     """
-    found = anything(config, overrides)
+    found = load_any(config, overrides)
     if isinstance(found, StudyConfig):
         raise ConfigError(f"{config} is a study; run it with the flow pipeline.")
     if found.vary is not None:
@@ -50,7 +50,7 @@ def experiment(config: str, overrides: Sequence[str]) -> Config:
     return found
 
 
-def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
+def load_any(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
     """Return the checked experiment or study of a file; raise ConfigError with one sentence.
 
     Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
@@ -58,28 +58,28 @@ def anything(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
     if places.is_deployed():
         places.confine({"config": ROOT / config}, ROOT, [ROOT / "conf"])
     load = load_study if is_study(config, root=ROOT) else load_config
-    found = load(config, _ours(overrides), root=ROOT)
+    found = load(config, _with_service_runs(overrides), root=ROOT)
     if not places.is_deployed():
         return found
     if isinstance(found, StudyConfig):
         places.confine({"paths.cache": found.paths.cache}, ROOT)
         return found
-    for one in [found, *(repeated(found, config, overrides) if found.vary is not None else [])]:
+    for one in [found, *(load_variants(found, config, overrides) if found.vary is not None else [])]:
         places.check_deployed(one, ROOT)
     return found
 
 
-def repeated(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
-    """Return an experiment once for each value of what it varies."""
-    return variants(config, path, _ours(overrides), root=ROOT)
+def load_variants(config: Config, path: str, overrides: Sequence[str]) -> list[Config]:
+    """Return one experiment for each value of the setting that it varies."""
+    return variants(config, path, _with_service_runs(overrides), root=ROOT)
 
 
-def _ours(overrides: Sequence[str]) -> list[str]:
+def _with_service_runs(overrides: Sequence[str]) -> list[str]:
     runs = os.environ.get("LDSVM_RUNS")
     return [*([f"paths.runs={json.dumps(runs)}"] if runs else []), *overrides]
 
 
-def produced(config: Config | StudyConfig, name: str) -> ProductionConfig:
+def production_section(config: Config | StudyConfig, name: str) -> ProductionConfig:
     """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
     found = None if isinstance(config, StudyConfig) else config.production
     if found is None:
@@ -97,14 +97,14 @@ def check_inputs(config: Config | StudyConfig, name: str) -> None:
     if not isinstance(config, Config) or name == "rollback":
         return
     if name == "score":
-        asked = produced(config, name).score
+        asked = production_section(config, name).score
         assert asked is not None
         place, _ = scored_places(asked, ROOT)
         find(FileSpec(place, format=asked.format or config.dataset.format))
     elif config.dataset.files is not None:
         with working(f"read {config.dataset.name}"):
             source = prepared.load_source(config)
-            if config.vary is None and name != "retrain":  # these divide the rows in a way of their own
+            if config.vary is None and name != "retrain":  # these draw their splits elsewhere
                 prepared.draw_split(config, source, config.seed)
 
 
@@ -116,7 +116,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line into the log of Prefect's run, if one goes on."""
+    """Write a line into the log of the current Prefect run, if there is one."""
     from prefect import get_run_logger
     from prefect.exceptions import MissingContextError
 
@@ -133,23 +133,23 @@ def run_name() -> str:
 
 
 class News:
-    """Tells how one piece of work goes on: call it with a text and, when known, the share that is done, 0 to 1."""
+    """Shows the progress of one piece of work: call it with a text and, if known, the share that is done, 0 to 1."""
 
     def __init__(self, text: str, status: Status, page: _Page) -> None:
         self._text, self._status, self._page = text, status, page
         self._last, self._printed, self._shown = "", "", time.monotonic()
 
     def __call__(self, more: str, share: float | None = None) -> None:
-        """Replace the last news."""
+        """Show this text instead of the last one."""
         self._last = f"{self._text} · {more}"
-        self._status.update(Text(self._last))  # a string would be searched for codes of emoji
+        self._status.update(Text(self._last))  # rich would replace codes of emoji in a plain string
         self._page.show(self._last, share)
         if not console.is_terminal and time.monotonic() - self._shown > QUIET_SECONDS:
             self._shown, self._printed = time.monotonic(), self._last
             say(self._last)
 
     def end(self) -> None:
-        """Leave the last news on the screen."""
+        """Print the last text, so that it stays on the screen."""
         if self._last != self._printed or not self._last:
             say(self._last or self._text)
         self._page.show(self._last or self._text, 1.0, last=True)
@@ -163,7 +163,7 @@ class _Page:
         self._number: UUID | None = None
 
     def show(self, text: str, share: float | None, last: bool = False) -> None:
-        """Show it, unless something has been shown just now; nobody's work ends because a bar cannot be drawn."""
+        """Show it, at most every PAGE_SECONDS; errors of Prefect are ignored, since they must not end the work."""
         self._share = self._share if share is None else share
         if time.monotonic() - self._shown < PAGE_SECONDS and not last:
             return
@@ -195,14 +195,14 @@ def key(*words: str) -> str:
 
 @contextmanager
 def working(text: str, page: str | None = None, long: bool = False) -> Iterator[News]:
-    """Show that `text` goes on; call what it yields with news, and the last news stays on the screen.
+    """Show that `text` is being done; call what it yields to report progress, and the last report stays on the screen.
 
-    page: key of a progress bar on the page of the task run that this is called in. long: it takes many seconds.
+    page: key of a progress bar on the page of the task run that this is called in. long: whether it takes many seconds.
     """
     if not console.is_terminal and (long or not ever_shown):
-        say(f"{text} …")  # where no line moves, waits of many seconds are announced
+        say(f"{text} …")  # without a terminal there is no moving line, so long waits are announced
     ever_shown.append(text)
-    with console.status(Text(text)) as status:  # draws nothing where there is no terminal
+    with console.status(Text(text)) as status:  # draws nothing without a terminal
         news = News(text, status, _Page(page))
         yield news
     news.end()

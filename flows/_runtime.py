@@ -1,4 +1,4 @@
-"""What flows share while they run in Prefect: who fits, the tasks, and how methods compete one after the other.
+"""What flows share while they run in Prefect: the processes that fit, the tasks, and the loop over methods.
 
 Tasks hand over names, paths and digests, never arrays. What a task leaves on the disk is named by the content of all
 that it depends on, so that a later run of any flow finds it again (`refresh=true` does not look). Only the tasks that
@@ -48,35 +48,39 @@ COMPILING = "compile the kernels, once on this machine: about half a minute"
 
 
 @dataclass
-class _Hands:
-    """Who does the work of this process: one process for fits and clocks, and perhaps several for trials."""
+class _Workers:
+    """The processes that work for this one.
+
+    worker: fits and measures times. cluster: fits trials in parallel; None when one is fitted at a time. warm: whether
+    the worker has loaded our compiled kernels.
+    """
 
     worker: Worker
     cluster: Cluster | None = None
-    warm: bool = False  # whether our kernels have been loaded, and so are compiled on this machine
+    warm: bool = False
 
 
-HANDS = _Hands(Worker())  # started when there is something to fit
+WORKERS = _Workers(Worker())  # its process starts with the first fit
 
 
 @contextmanager
-def hands(config: Config) -> Iterator[None]:
+def workers(config: Config) -> Iterator[None]:
     """Provide the processes that fit, for the time of the block."""
     if any(method.executor is not None and method.executor.starts_ray for method in config.methods.values()):
-        # What Ray does when it starts here; the process that fits is older, and would be refused without.
+        # Ray sets this when it starts; the worker's process is older than that, and would be refused without it.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     search, limits = config.search, config.limits
     try:
-        with HANDS.worker:
+        with WORKERS.worker:
             if search.workers == 1 and search.ray_address is None:  # one trial at a time
                 yield
                 return
             cluster = Cluster(search.workers, search.ray_address, config.trial_jobs, limits.fit_s, limits.fit_mib)
-            with cluster as HANDS.cluster:
+            with cluster as WORKERS.cluster:
                 yield
     finally:
-        # That process is gone, and the next one has to load the kernels again.
-        HANDS.cluster, HANDS.warm = None, False
+        # The worker's process has ended; the next one has to load the kernels again.
+        WORKERS.cluster, WORKERS.warm = None, False
 
 
 def compare(config: Config, facts: str, names: Sequence[str]) -> str:
@@ -87,16 +91,18 @@ def compare(config: Config, facts: str, names: Sequence[str]) -> str:
     """
     if not names:
         raise ConfigError(f"{config.name} has no method that this flow runs; use the flow pipeline, or another file.")
-    lost: list[str] = []
-    with hands(config):
-        runs = contests(config, facts, names, lost)
-    return finish(config, write_report(config, facts), runs, lost, [config])
+    errors: list[str] = []
+    with workers(config):
+        runs = run_contests(config, facts, names, errors)
+    return finish(config, write_report(config, facts), runs, errors, [config])
 
 
-def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], about: str = "") -> dict[str, Runs]:
+def run_contests(
+    config: Config, facts: str, names: Sequence[str], errors: list[str], about: str = ""
+) -> dict[str, Runs]:
     """Run every method on every problem and return the problems' runs.
 
-    lost: gets what could not be tracked. about: words before the name of each problem's run.
+    errors: gets a sentence on each thing that could not be tracked. about: words before the name of each problem's run.
     """
     tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
     if swept := tracker.sweep():
@@ -106,35 +112,35 @@ def contests(config: Config, facts: str, names: Sequence[str], lost: list[str], 
         try:
             with tracker.run(f"{about}{problem.name}", kind="problem") as run:
                 runs[problem.name] = Runs(run.id)
-                tracked(lost, track_problem, config, facts, problem, run)
+                try_tracking(errors, track_problem, config, facts, problem, run)
                 try:
                     for name in names:
-                        _settle(config, facts, problem, name)
-                        if found := tracked(lost, track_method, config, facts, problem, name, tracker, run):
+                        _compare_within_limit(config, facts, problem, name)
+                        if found := try_tracking(errors, track_method, config, facts, problem, name, tracker, run):
                             runs[problem.name].methods[name] = found
-                finally:  # also when it was stopped on the way
+                finally:  # also after Ctrl-C or an error
                     publish.describe(run, config, problem, names, about)
         except TrackingFailed as error:
-            lost.append(str(error))
+            errors.append(str(error))
     with suppress(TrackingFailed):
         tracker.sweep(own=True)
     return runs
 
 
 def finish(
-    config: Config, published: Published, runs: dict[str, Runs], lost: list[str], variants: Sequence[Config]
+    config: Config, published: Published, runs: dict[str, Runs], errors: list[str], variants: Sequence[Config]
 ) -> str:
-    """Hang the report on its runs and return its path, unless something went wrong on the way, which is raised now."""
-    tracked(lost, track_report, config, published, runs)
-    if lost:
-        raise TrackingFailed(f"{lost[0].removesuffix('.')}; the report is complete, and the same command tracks it.")
+    """Attach the report to its runs and return its path; raise what went wrong before, if anything did."""
+    try_tracking(errors, track_report, config, published, runs)
+    if errors:
+        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the report is complete, and the same command tracks it.")
     if failed := [sentence for variant in variants for sentence in publish.failures(variant)]:
         raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
     return str(published.page)
 
 
-def _settle(config: Config, facts: str, problem: ProblemConfig, name: str) -> None:
-    """Let a method compete within its time; what it gives, or the reason why it gives nothing, is on the disk then."""
+def _compare_within_limit(config: Config, facts: str, problem: ProblemConfig, name: str) -> None:
+    """Compare one method within limits.task_s; afterwards its result, or the reason why it has none, is on the disk."""
     since = time.time()
     compete = compare_method.with_options(timeout_seconds=config.limits.task_s)
     state = compete(config, facts, problem, name, return_state=True)
@@ -148,25 +154,25 @@ def _settle(config: Config, facts: str, problem: ProblemConfig, name: str) -> No
         raise found
 
 
-def tracked(lost: list[str], task: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a task that talks to the tracking store returns; what it could not do is added to `lost`."""
+def try_tracking(errors: list[str], task: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a task that uses the tracking store returns, None if the store fails: `errors` gets the sentence."""
     found = task(*arguments, return_state=True).result(raise_on_failure=False)
     if isinstance(found, TrackingFailed):
-        lost.append(str(found))
+        errors.append(str(found))
         return None
     if isinstance(found, BaseException):
         raise found
     return found
 
 
-def _may_pass(_: Any, __: Any, state: Any) -> bool:
-    """Tell Prefect whether what failed may go well in a moment."""
+def _is_transient(_: Any, __: Any, state: Any) -> bool:
+    """Tell Prefect whether a failed task is worth another try."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, TrackingFailed) and error.transient
 
 
 TRACKING: dict[str, Any] = {
-    "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _may_pass,
+    "cache_policy": NO_CACHE, "retries": 2, "retry_delay_seconds": [2, 10], "retry_condition_fn": _is_transient,
 }  # fmt: skip
 
 
@@ -191,23 +197,23 @@ def prepare_data(config: Config) -> str:
 
 @task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
 def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str) -> Any:
-    """Let one method compete on every split; raise MethodFailed when it has no result to show for a fault of its own.
+    """Compare one method on every split; raise MethodFailed when it failed, unless by a limit that the file sets.
 
-    Splits whose result is there already are left alone; when all are, the state is called Cached.
+    Splits whose result is on the disk are not done again; when all are, the state is called Cached.
     """
     splits = preparation.read(Path(facts))
     missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
-    if missing and lookup(config.methods[name].estimator).iterative and not HANDS.warm:
+    if missing and lookup(config.methods[name].estimator).iterative and not WORKERS.warm:
         cold = is_cold()
         with working(COMPILING if cold else "load the compiled kernels", long=cold):
-            HANDS.worker.call(warm, limit_s=WARM_SECONDS)
-        HANDS.warm = True
+            WORKERS.worker.call(warm, limit_s=WARM_SECONDS)
+        WORKERS.warm = True
     with working(f"{problem.name} · {name}", key(config.name, problem.name, name)) as news:
         for prepared in missing:
             progress = Progress(news, splits.index(prepared), len(splits))
             record.settle(
-                config, prepared, problem, name, on_trials=progress.trials, on_step=progress.step, runner=HANDS.worker,
-                executor=HANDS.cluster.map if HANDS.cluster else None,
+                config, prepared, problem, name, on_trials=progress.trials, on_step=progress.step,
+                runner=WORKERS.worker, executor=WORKERS.cluster.map if WORKERS.cluster else None,
             )  # fmt: skip
         outcome = record.outcome(config, splits, problem, name)
         assert outcome is not None  # every split has a result now
@@ -257,5 +263,5 @@ def write_report(config: Config, facts: str) -> Published:
 
 @task(name="track report", task_run_name="track report", **TRACKING)
 def track_report(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
-    """Hang the report's files on the runs that they show."""
+    """Attach the report's files to the runs that they show."""
     publish.attach(config, published, runs)

@@ -25,10 +25,10 @@ from ldsvm.tracking.client import Tracker
 def look_for_news(
     config: Config, champion: Known | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
 ) -> Look:
-    """Find new rows, measure drift, decide. known: digest of the content that a person has found right."""
+    """Find new rows, measure drift, decide. known: digest of the data that a person has checked and acknowledged."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
         found = promotion.look(config, champion, judged, known)
-        # What ends the flow is said when it has ended.
+        # A decision that ends the flow is printed at its end.
         said = found.decision.sentence if found.decision.action == "retrain" else f"{found.new:,} new rows"
         news(f"champion {version.number if version else 'none'} · {said}")
     return found
@@ -60,6 +60,6 @@ def decide(
 
 @task(name="record", task_run_name="record", **TRACKING)
 def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
-    """Leave a run that says why nothing was trained."""
+    """Record, in a run of its own, why nothing was trained."""
     retraining.record_decision(config, tracker, look, version)
-    note(look.decision.sentence)  # the terminal has it at the end
+    note(look.decision.sentence)  # on the terminal the flow's last line says it

@@ -1,4 +1,4 @@
-"""The command `python -m flows data`: which data sets there are, getting them ready, and checking what is on the disk.
+"""The command `python -m flows data`: which data sets there are, prepare them, and check what is on the disk.
 
 Reads and writes files, so it works without Prefect and without a server.
 """

@@ -1,4 +1,4 @@
-"""What `make up` asks of Prefect's server: to take what prefect.yaml says, what is there, what was left behind."""
+"""Requests of `make up` to Prefect's server: deploy prefect.yaml, list deployments, mark runs as crashed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from flows._cli import say
 
 POOL = "local"
 FILE = ROOT / "prefect.yaml"
-BUSY_SECONDS = 30.0  # its database is one file, and on a loaded machine a request may find it locked
+BUSY_SECONDS = 30.0  # how long a request is repeated: the database is one file, which may be locked
 
 
-def ask(api: str, path: str, **body: Any) -> Any:
+def post(api: str, path: str, **body: Any) -> Any:
     """Return what the API at the address `api` answers to a POST.
 
-    A server that says 503, come again, is asked again, after the seconds it names, for BUSY_SECONDS in all.
+    An answer 503 (busy) is followed by another try, after the seconds that it names, for BUSY_SECONDS in all.
     """
     kind = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{api}/{path}", json.dumps(body).encode(), kind)
@@ -46,10 +46,10 @@ def ask(api: str, path: str, **body: Any) -> Any:
         time.sleep(pause)
 
 
-def described() -> dict[str, str]:
-    """Return flow/name and digest of all of prefect.yaml: what it says of each, its variables, the flow's source.
+def wanted_deployments() -> dict[str, str]:
+    """Return by flow/name a digest of each deployment of prefect.yaml: of its entry, variables, and flow's source.
 
-    Raises ConfigError when the file does not say it.
+    Raises ConfigError when the file cannot be used.
     """
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.experiment.search.failure import sentence
@@ -76,12 +76,12 @@ def _digest(one: dict[str, Any], *more: Any) -> str:
 def deploy(api: str, wanted: dict[str, str], folder: Path, log: Path) -> bool:
     """Send the deployments that are new, changed or absent on the server; return whether that went well.
 
-    The others keep what a user changed in Prefect's pages. wanted: what `described` returns. folder: where it is
-    remembered what was sent.
+    The others keep what a user changed in Prefect's pages. wanted: of `wanted_deployments`. folder: of the file that
+    remembers what was sent.
     """
     memory = folder / "deployed.json"
-    present = set(_found(api))
-    if names := _due(wanted, memory, present):
+    present = set(_on_server(api))
+    if names := _outdated(wanted, memory, present):
         command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
         with log.open("wb") as out:
             done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL, check=False)
@@ -91,7 +91,7 @@ def deploy(api: str, wanted: dict[str, str], folder: Path, log: Path) -> bool:
     return True
 
 
-def _due(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list[str]:
+def _outdated(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list[str]:
     try:
         sent = dict(json.loads(memory.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -99,26 +99,26 @@ def _due(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list
     return [name for name, digest in wanted.items() if sent.get(name) != digest or name not in present]
 
 
-def _found(api: str) -> dict[str, Any]:
+def _on_server(api: str) -> dict[str, Any]:
     """Return the server's deployments by flow/name."""
-    flows = {flow["id"]: flow["name"] for flow in ask(api, "flows/filter")}
-    return {f"{flows[one['flow_id']]}/{one['name']}": one for one in ask(api, "deployments/filter")}
+    flows = {flow["id"]: flow["name"] for flow in post(api, "flows/filter")}
+    return {f"{flows[one['flow_id']]}/{one['name']}": one for one in post(api, "deployments/filter")}
 
 
 def listing(api: str) -> list[str]:
-    """Return one line for each deployment: its name, and when it starts by itself."""
+    """Return one line for each deployment: its name, and its schedules."""
     lines = []
-    for name, found in _found(api).items():
+    for name, found in _on_server(api).items():
         times = [(one["schedule"], "" if one["active"] else " (off)") for one in found["schedules"]]
         when = ", ".join(f"{rule.get('cron')} {rule.get('timezone')}{off}" for rule, off in times)
         lines.append(f"{name:28s}{when}")
     return sorted(lines)
 
 
-def bury(api: str) -> None:
-    """Set the runs that a worker left behind to Crashed; call it only when no worker and no flow run is left."""
+def mark_crashed(api: str) -> None:
+    """Set the unfinished runs of an ended worker to Crashed; call it only when no worker and no flow run is left."""
     states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
     crashed = {"type": "CRASHED", "name": "Crashed", "message": "its worker was ended"}
-    for run in ask(api, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}}):
-        ask(api, f"flow_runs/{run['id']}/set_state", state=crashed, force=True)
-        say(f"flow run {run['name']} was left behind by its worker and is now Crashed")
+    for run in post(api, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}}):
+        post(api, f"flow_runs/{run['id']}/set_state", state=crashed, force=True)
+        say(f"flow run {run['name']} had no worker any more and is now Crashed")

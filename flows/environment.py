@@ -15,14 +15,10 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from flows import ROOT
 from flows.processes import await_answer, free_ports
-
-if TYPE_CHECKING:
-    pass
 
 
 def configure(runs: Path) -> None:
@@ -41,7 +37,7 @@ def configure(runs: Path) -> None:
         os.environ.setdefault(key, value)
 
 
-def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
+def configure_service(runs: Path, api_url: str, mlflow_port: int) -> None:
     """Set the environment of `make up`: its servers, its worker, and the flow runs, which inherit the worker's.
 
     What the user has set for Prefect is dropped: database and address must be ours, in the folder `runs`.
@@ -54,7 +50,7 @@ def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
         "PREFECT_LOGGING_TO_API_ENABLED": "true",  # a run's page shows its log
         "PREFECT_UI_STATIC_DIRECTORY": str(runs / "prefect" / "ui"),  # else the server copies it beside its code
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-        "PREFECT_SERVER_UI_API_URL": "/api",  # else the pages ask 127.0.0.1 of whoever looks, behind a proxy too
+        "PREFECT_SERVER_UI_API_URL": "/api",  # else the pages ask 127.0.0.1 of the browser's machine
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -67,10 +63,10 @@ def serve(runs: Path, api_url: str, mlflow_port: int) -> None:
     }
 
 
-def attend() -> None:
-    """Do for a deployed run what the command line does for its own, before the flow is loaded: a step of prefect.yaml.
+def set_up_deployed_run() -> None:
+    """Set up a deployed run before its flow is loaded, as the command line does for others; a step of prefect.yaml.
 
-    The environment is the worker's already. Opens the tracking store and writes the link to it into the run's log.
+    The environment is the worker's already. Opens the tracking store and logs the link to it.
     Raises ConfigError when the run would write into another folder than that of `make up`, where MLflow's server does
     not look.
     """
@@ -79,12 +75,12 @@ def attend() -> None:
 
     if flow_run.id is None:  # after a crash the worker itself loads the flow once more, to look for hooks
         return
-    from flows._cli import anything
+    from flows._cli import load_any
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.tracking.client import Tracker, link
 
     given, ours = flow_run.parameters, os.environ["LDSVM_RUNS"]
-    runs = (config := anything(given["config"], given.get("overrides", ()))).paths.runs
+    runs = (config := load_any(given["config"], given.get("overrides", ()))).paths.runs
     logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
     if runs != Path(ours):
         raise ConfigError(f"paths.runs is {runs}; allowed: {ours}, the folder of make up, or no such override.")
@@ -99,17 +95,17 @@ def check_api() -> None:
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.tracking.server import redacted
 
-    # Asked without user and password too: one that wants them says so, which is an answer.
+    # Asked without user and password: a server that wants them says so, which is an answer too.
     url = redacted(os.environ.get("PREFECT_API_URL", ""))
-    if url and (why := _silent(url)):
+    if url and (why := _why_no_answer(url)):
         raise ConfigError(
             f'PREFECT_API_URL is "{url}", where no Prefect server answers ({why}); '
             "allowed: the address of one, such as http://127.0.0.1:4200/api, or no such variable."
         )
 
 
-def _silent(url: str) -> str:
-    """Return why an address is no Prefect API; nothing when it is one, also one that wants a key or is busy."""
+def _why_no_answer(url: str) -> str:
+    """Return why an address is no Prefect API; "" when it is one, even if it wants a key or is busy."""
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10) as answer:
             kind = answer.headers.get_content_type()
@@ -172,7 +168,7 @@ def _end_with_parent() -> None:
 def _stop(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
     try:
-        server.wait(timeout=3)  # all that counts has been answered; what it still wants to tidy up can be killed
+        server.wait(timeout=3)  # every request has been answered, so it may be killed while it tidies up
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

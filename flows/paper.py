@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from flows import ROOT
-from flows._cli import anything
+from flows._cli import load_any
 from ldsvm.experiment.config.load import ConfigError
 from ldsvm.experiment.config.places import check_runs
 from ldsvm.report import paper
@@ -24,7 +24,7 @@ LIST = ROOT / "conf" / "paper.yaml"
 
 
 class Terminated(KeyboardInterrupt):
-    """We were told to end by SIGTERM."""
+    """SIGTERM has asked this process to end."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def items() -> list[Item]:
 
 
 def run(found: list[Item], fast: bool, more: list[str]) -> list[Item]:
-    """Run all, each in a process of its own, but for what an earlier run has finished; return those that failed."""
+    """Run all, each in a process of its own, which skips what is finished already; return those that failed."""
     failed = []
     for i, item in enumerate(found):
         print(f"[{i + 1}/{len(found)}] {item.file}", flush=True)
@@ -61,12 +61,12 @@ def run(found: list[Item], fast: bool, more: list[str]) -> list[Item]:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process and return its exit status; when we are to stop, it stops first, in its own way."""
+    """Wait for a process and return its exit status; when we are asked to stop, it is stopped first and cleans up."""
     try:
         return process.wait()
     except KeyboardInterrupt as stop:
         if isinstance(stop, Terminated):
-            process.terminate()  # Ctrl-C has reached it already, and twice would be too much; a signal to us has not
+            process.terminate()  # Ctrl-C has reached it already; SIGTERM has reached us alone
         process.wait()
         raise
 
@@ -75,7 +75,7 @@ def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[It
     """Write the page over all and return it. failed: those whose last run did not do all of its work."""
     entries = []
     for item in found:
-        config = anything(item.file, item.overrides(fast, more))
+        config = load_any(item.file, item.overrides(fast, more))
         command = shlex.join(["python", *item.command(fast, more)[1:]])
         entries.append(paper.Entry(config.title, config.results, command, item in failed))
     return paper.overview(entries, fast)
@@ -96,8 +96,8 @@ def main() -> int:
     whole = sum(item.fast_minutes if asked.fast else item.minutes for item in found)
     print(f"{whole:6g} min in all on two cores, if all is new")
     try:
-        for item in found:  # a mistake shows before the first hour
-            check_runs(anything(item.file, item.overrides(asked.fast, asked.overrides)).paths.runs)
+        for item in found:  # mistakes show before anything runs
+            check_runs(load_any(item.file, item.overrides(asked.fast, asked.overrides)).paths.runs)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prefect import flow
 
-from flows._cli import anything, repeated, run_name
+from flows._cli import load_any, load_variants, run_name
 from flows._runtime import compare, prepare_data
 from flows.study import run_study
 from flows.vary import vary
@@ -16,9 +16,9 @@ from ldsvm.report.studies.config import StudyConfig
 @flow(name="pipeline", flow_run_name=run_name)
 def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
     """Run an experiment or a study from the data to the report. overrides: "key=value" lines that win over the file."""
-    settings = anything(config, overrides)
+    settings = load_any(config, overrides)
     if isinstance(settings, StudyConfig):
         return run_study(settings)
     if settings.vary is not None:
-        return vary(settings, repeated(settings, config, overrides))
+        return vary(settings, load_variants(settings, config, overrides))
     return compare(settings, prepare_data(settings), list(settings.methods))

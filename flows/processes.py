@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them: started with default signals, ended by who they are."""
+"""Processes that outlive the command that started them, and are known again by number and start time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP_SECONDS = 20.0  # a flow run has to stop its fits and mark its runs
 
 @dataclass(frozen=True)
 class Process:
-    """A process and the group that it leads. born: its start time, which a later one of the same number has not."""
+    """A process and the group that it leads. born: its start time; a later one of that number has another."""
 
     pid: int
     born: str
@@ -36,8 +36,8 @@ class Process:
     def group(self, mark: str) -> dict[int, int]:
         """Return the processes of the group, each with its parent.
 
-        mark: a variable that all have in their environment, as NAME=value. It counts when the leader has ended: the
-        number may have been another group's since. When another process has the number, nothing of the group is left.
+        mark: NAME=value, a variable in the environment of all. When the leader has ended, only processes with it count,
+        since another group may have got the number. When another process has the number, the group is empty.
         """
         stats = {int(path.name): _stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
         running = {pid: stat for pid, stat in stats.items() if stat[0] != "Z"}
@@ -47,9 +47,9 @@ class Process:
         return found if self.pid in running else {pid: up for pid, up in found.items() if mark in _variables(pid)}
 
     def end(self, mark: str) -> None:
-        """End the group: first the leader's children are asked, such as flow runs of a worker; then all; then all must.
+        """End the group: SIGTERM to the leader's children, such as a worker's flow runs, then to all, then SIGKILL.
 
-        A worker that is asked kills its flow runs, and they could not mark what they were doing.
+        A worker that gets SIGTERM kills its flow runs, which could then not mark their MLflow runs as ended.
         """
         for sign, children in ((signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGKILL, False)):
             asked = [pid for pid, parent in self.group(mark).items() if parent == self.pid or not children]
@@ -80,7 +80,8 @@ def _variables(pid: int) -> list[str]:
 def launch(command: Sequence[str], log: Path) -> Process:
     """Start a Python module as a process that leads a group of its own and outlives us.
 
-    Whoever ignores signals, such as a script in the background, hands that down; here the defaults are restored.
+    Default signals are restored: the child of a process that ignores them, such as a script in the background, would
+    ignore them too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
@@ -88,7 +89,7 @@ def launch(command: Sequence[str], log: Path) -> Process:
             [sys.executable, "-m", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             start_new_session=True, preexec_fn=_default_signals,
         )  # fmt: skip
-    child.returncode = 0  # nobody waits for it here
+    child.returncode = 0  # it outlives us, so nothing waits for its exit
     return Process(child.pid, _stat(child.pid)[3])
 
 
@@ -116,7 +117,7 @@ def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"{url} did not answer within {START_SECONDS:.0f} s or its server ended; it says why in {log}")
 
 
-def claim(port: int, variable: str) -> None:
+def check_port(port: int, variable: str) -> None:
     """Raise ConfigError, naming the variable that chose it, when a port cannot be listened on."""
     from ldsvm.experiment.config.load import ConfigError
 

@@ -1,4 +1,4 @@
-"""Only the report, once more, from the results that are there."""
+"""Write the report again, from the results that are on the disk."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows._cli import experiment, produced, run_name, say
-from flows._runtime import contests, finish, hands, write_report
+from flows._cli import experiment, production_section, run_name, say
+from flows._runtime import finish, run_contests, workers, write_report
 from flows.challenge import decide, look_for_news, prepare_challenger, record_decision
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
@@ -29,14 +29,14 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     Returns the outcome in one sentence. Raises Alarm, after all is recorded, when the data should be looked at first.
     """
     settings = experiment(config, overrides)
-    asked = produced(settings, "retrain")
+    asked = production_section(settings, "retrain")
     busy = f"another retraining of {asked.model} is at work; this one waits for its end"
     with turn(settings.paths.runs, asked.model, lambda: say(busy)):
-        return retrained(settings, asked)
+        return retrain_now(settings, asked)
 
 
-def retrained(settings: Config, asked: ProductionConfig) -> str:
-    """Do what `retrain` does, when its turn has come."""
+def retrain_now(settings: Config, asked: ProductionConfig) -> str:
+    """Do the work of `retrain`; called while no other retraining of the model runs."""
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
     registry = Registry(tracker, asked.model)
     version = registry.get()
@@ -50,8 +50,8 @@ def retrained(settings: Config, asked: ProductionConfig) -> str:
             raise Alarm(f"{asked.model}: {look.decision.sentence}")
         return look.decision.sentence
     made = prepare_challenger(settings, champion, look.sha256)
-    with hands(made.config):
-        facts, lost = str(made.config.results / FACTS), list[str]()
-        runs = contests(made.config, facts, list(made.config.methods), lost)
-        finish(made.config, write_report(made.config, facts), runs, lost, [made.config])
+    with workers(made.config):
+        facts, errors = str(made.config.results / FACTS), list[str]()
+        runs = run_contests(made.config, facts, list(made.config.methods), errors)
+        finish(made.config, write_report(made.config, facts), runs, errors, [made.config])
     return decide(made, tracker, registry, version, look, promotion.asked(settings))

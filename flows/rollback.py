@@ -1,4 +1,4 @@
-"""The version before the champion made the champion again."""
+"""Make the version before the champion the champion again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows._cli import experiment, produced, run_name, say
+from flows._cli import experiment, production_section, run_name, say
 from ldsvm.production.registry import Registry
 from ldsvm.tracking.client import Tracker
 
@@ -17,7 +17,7 @@ def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     """Let champion and previous change places and return the outcome in one sentence."""
     settings = experiment(config, overrides)
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
-    now, before = Registry(tracker, produced(settings, "rollback").model).rollback()
+    now, before = Registry(tracker, production_section(settings, "rollback").model).rollback()
     with tracker.run(f"rollback · {now}", kind="rollback") as run:
         run.log({"champion": str(now), "previous": str(before)}, {})
     say(said := f"{now} is the champion again, {before} is previous")

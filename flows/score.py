@@ -10,7 +10,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from flows import ROOT
-from flows._cli import experiment, key, produced, run_name, working
+from flows._cli import experiment, key, production_section, run_name, working
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
@@ -25,7 +25,7 @@ from ldsvm.tracking.client import Tracker
 def score(config: str, overrides: Sequence[str] = ()) -> str:
     """Score the rows of production.score.input and return the outcome in one sentence."""
     settings = experiment(config, overrides)
-    return score_file(settings, produced(settings, "score"), str(flow_run.id))
+    return score_file(settings, production_section(settings, "score"), str(flow_run.id))
 
 
 @task(name="score", task_run_name="score", cache_policy=NO_CACHE)

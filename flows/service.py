@@ -33,13 +33,13 @@ exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the va
 """
 
 
-class Failed(RuntimeError):
+class ServiceFailed(RuntimeError):
     """A service did not start; the message is one sentence and names its log."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where, and on which ports."""
+    """Folder of results and logs, and the two ports."""
 
     runs: Path
     prefect: int
@@ -51,11 +51,11 @@ class Settings:
         return f"http://127.0.0.1:{self.prefect}/api"
 
     def log(self, name: str) -> Path:
-        """File with all that a service says."""
+        """Log of a service."""
         return self.runs / "logs" / f"service-{name}.log"
 
     def file(self, name: str) -> Path:
-        """File that says which process a service is, and the two ports."""
+        """File with number and start time of a service's process, and the two ports."""
         return self.runs / "service" / f"{name}.pid"
 
     def read(self, name: str) -> dict[str, Any]:
@@ -102,19 +102,19 @@ def up(settings: Settings) -> int:
 
 
 def down(settings: Settings) -> int:
-    """End what `up` started: the worker and its flow runs first, so that Prefect still hears of them."""
+    """End what `up` started: the worker and its flow runs first, while Prefect can still record their end."""
     known = [name for name in reversed(NAMES) if settings.file(name).exists()]
     if "worker" in known and (running := len(settings.flow_runs())):
         print(f"{running} flow runs are stopped; what they finished is kept")
     for name in known:
         _end(name, settings)
         if name == "worker" and _healthy("prefect", settings):
-            deployments.bury(settings.api)
+            deployments.mark_crashed(settings.api)
         print(f"{name} ended")
     if "worker" in known:
         from ldsvm.tracking.client import sweep
 
-        sweep(settings.runs)  # a flow run that had no time to end its own runs leaves them RUNNING
+        sweep(settings.runs)  # MLflow runs that a killed flow run left RUNNING
     if not known:
         print("nothing runs")
     return 0
@@ -139,10 +139,10 @@ def status(settings: Settings) -> int:
 def _start(settings: Settings, names: Sequence[str]) -> None:
     from ldsvm.tracking.client import Tracker, store_uri
 
-    wanted = deployments.described()
+    wanted = deployments.wanted_deployments()
     for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
         if name in names:
-            processes.claim(getattr(settings, name), variable)
+            processes.check_port(getattr(settings, name), variable)
     address = ["--host", "127.0.0.1", "--port"]
     if "prefect" in names:
         _launch("prefect", ["prefect", "server", "start", *address, str(settings.prefect)], settings)
@@ -153,13 +153,13 @@ def _start(settings: Settings, names: Sequence[str]) -> None:
     _wait("prefect", settings)
     if "worker" in names:
         _end("worker", settings)  # a flow run may have outlived it
-        deployments.bury(settings.api)
+        deployments.mark_crashed(settings.api)
         worker = ["worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"]
         _launch("worker", ["prefect", *worker], settings)
     _wait("worker", settings)  # it also makes the pool
     if not deployments.deploy(settings.api, wanted, settings.file("worker").parent, settings.log("deploy")):
-        raise Failed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
-    _wait("mlflow", settings)  # the slowest, and nobody needed it so far
+        raise ServiceFailed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
+    _wait("mlflow", settings)  # it starts slowest, and nothing above needs it
 
 
 def _launch(name: str, command: Sequence[str], settings: Settings) -> None:
@@ -172,16 +172,16 @@ def _wait(name: str, settings: Settings) -> None:
     end = time.monotonic() + processes.START_SECONDS
     while not _healthy(name, settings):
         if not settings.alive(name) or time.monotonic() > end:
-            raise Failed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
+            raise ServiceFailed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
         time.sleep(0.2)
 
 
 def _healthy(name: str, settings: Settings) -> bool:
-    """Whether a service answers; a worker answers when Prefect has heard of it since it was started."""
+    """Whether a service answers; a worker does when Prefect has had a heartbeat of it since it was started."""
     try:
         if name == "worker":
             since = settings.file(name).stat().st_mtime
-            found = deployments.ask(settings.api, f"work_pools/{POOL}/workers/filter")
+            found = deployments.post(settings.api, f"work_pools/{POOL}/workers/filter")
             heard = [one["last_heartbeat_time"] for one in found if one["status"] == "ONLINE"]
             return any(datetime.fromisoformat(moment).timestamp() > since for moment in heard)
         path = {"prefect": f"{settings.api}/health", "mlflow": f"http://127.0.0.1:{settings.mlflow}/health"}[name]
@@ -217,7 +217,7 @@ def _act(action: str, settings: Settings) -> int:
     """Run an action on the ports of what runs already, if something does."""
     if running := [name for name in NAMES if settings.alive(name)]:
         settings = Settings(settings.runs, *settings.read(running[0])["ports"])
-    environment.serve(settings.runs, settings.api, settings.mlflow)
+    environment.configure_service(settings.runs, settings.api, settings.mlflow)
     return {"up": up, "down": down, "status": status}[action](settings)
 
 
@@ -249,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except Exception as error:
-        why = str(error) if isinstance(error, Failed) else f"{sentence(error)} (logs: {settings.log('*')})"
+        why = str(error) if isinstance(error, ServiceFailed) else f"{sentence(error)} (logs: {settings.log('*')})"
         print(f"{action} failed: {why}", file=sys.stderr)
         return 1
 

@@ -1,4 +1,4 @@
-"""A study: what it computes is kept and found again, its page and files hang on one run of the tracking store."""
+"""Run a study: compute, unless it has been, write its page, and attach page and files to one MLflow run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prefect.states import Completed
 
 from flows import ROOT
 from flows._cli import key, working
-from flows._runtime import TRACKING, tracked
+from flows._runtime import TRACKING, try_tracking
 from ldsvm.report.marks import escape
 from ldsvm.report.studies import keep
 from ldsvm.report.studies.base import Context, study
@@ -26,10 +26,10 @@ def run_study(config: StudyConfig) -> str:
     """Compute, unless it has been, write the page, track it, and return the page's path."""
     compute(config, return_state=True).result()
     files = write_page(config)
-    lost: list[str] = []
-    tracked(lost, track_study, config, files)
-    if lost:
-        raise TrackingFailed(f"{lost[0].removesuffix('.')}; the page is complete, and the same command tracks it.")
+    errors: list[str] = []
+    try_tracking(errors, track_study, config, files)
+    if errors:
+        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the page is complete, and the same command tracks it.")
     return files[0]
 
 

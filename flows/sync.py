@@ -1,4 +1,4 @@
-"""What an earlier run has computed, and could not track, into the tracking store."""
+"""Track results that an earlier run computed and could not track."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from flows._cli import working
-from flows._runtime import contests, finish, hands, prepare_data
+from flows._runtime import finish, prepare_data, run_contests, workers
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.config.schema import Config
 from ldsvm.report.curves import publish_curves
@@ -22,14 +22,14 @@ def vary(config: Config, variants: Sequence[Config]) -> str:
     What does not depend on the varied setting is done once: the later variants find its results.
     """
     assert config.vary is not None
-    lost: list[str] = []
+    errors: list[str] = []
     runs: dict[str, Runs] = {}
-    with hands(config):
+    with workers(config):
         for value, variant in zip(config.vary.values, variants, strict=True):
             facts = prepare_data(variant)
-            runs = contests(variant, facts, list(variant.methods), lost, f"{config.vary.label} {value} · ")
+            runs = run_contests(variant, facts, list(variant.methods), errors, f"{config.vary.label} {value} · ")
     published = write_curves(config, list(variants), facts)
-    return finish(config, published, runs, lost, variants)
+    return finish(config, published, runs, errors, variants)
 
 
 @task(name="curves", task_run_name="curves", cache_policy=NO_CACHE)

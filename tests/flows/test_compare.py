@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pytest
 
-from flows._runtime import hands
+from flows._runtime import workers
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
@@ -97,7 +97,7 @@ def test_the_process_that_fits_knows_how_a_ray_that_is_started_here_is_joined(
 ) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "so that it is as it was afterwards")
     monkeypatch.delenv("RAY_AUTH_MODE")
-    with hands(config(tmp_path, f"methods.ours.executor={executor}")):
+    with workers(config(tmp_path, f"methods.ours.executor={executor}")):
         assert os.environ.get("RAY_AUTH_MODE") == mode
 
 

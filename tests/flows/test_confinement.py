@@ -28,9 +28,9 @@ def test_what_is_varied_and_the_cache_of_a_study_do_not_reach_out_either(
         ),
     ):
         with pytest.raises(ConfigError, match=said):
-            _cli.anything("conf/own_table.yaml", given)
+            _cli.load_any("conf/own_table.yaml", given)
     with pytest.raises(ConfigError, match=r"paths\.cache is /var/tmp/x; allowed"):
-        _cli.anything("conf/experiments/spirals2.yaml", ["paths.cache=/var/tmp/x"])
+        _cli.load_any("conf/experiments/spirals2.yaml", ["paths.cache=/var/tmp/x"])
 
 
 def test_a_file_that_has_become_a_link_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows._cli import anything
+from flows._cli import load_any
 from flows.paper import Item, items, overview
 from ldsvm.report.publish import EXTRACT, REPORT
 
@@ -26,7 +26,7 @@ def test_every_experiment_of_the_paper_is_listed_once() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("item", items(), ids=lambda item: Path(item.file).stem)
 def test_it_loads_whole_and_small_and_small_is_quicker(item: Item) -> None:
-    whole, small = (anything(item.file, item.overrides(fast, [])) for fast in (False, True))
+    whole, small = (load_any(item.file, item.overrides(fast, [])) for fast in (False, True))
     assert whole.name == small.name == Path(item.file).stem
     assert whole.results != small.results and 0 < item.fast_minutes < item.minutes
 
@@ -39,7 +39,7 @@ def test_all_fits_into_three_hours_and_the_small_one_into_fifteen_minutes() -> N
 def test_the_page_shows_the_claims_of_all_and_what_is_missing(tmp_path: Path) -> None:
     found = [Item("conf/digits.yaml", 1), Item("conf/experiments/pcmac.yaml", 1)]
     more = [f"paths.runs={tmp_path}"]
-    folder = anything("conf/digits.yaml", more).results
+    folder = load_any("conf/digits.yaml", more).results
     folder.mkdir(parents=True)
     (folder / EXTRACT).write_text("<p>ours is good: NO, ours 9 %</p>")
     page = overview(found, False, more, found[1:])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flows.deployments import ask
+from flows.deployments import post
 from flows.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.server
 def tracked(uri: str) -> list[Any]:
     (number,) = [
         one["experiment_id"]
-        for one in ask(f"{uri}/api", "2.0/mlflow/experiments/search", max_results=100)["experiments"]
+        for one in post(f"{uri}/api", "2.0/mlflow/experiments/search", max_results=100)["experiments"]
         if one["name"] == "tiny"
     ]
-    found = ask(f"{uri}/api", "2.0/mlflow/runs/search", experiment_ids=[number], max_results=1000)
+    found = post(f"{uri}/api", "2.0/mlflow/runs/search", experiment_ids=[number], max_results=1000)
     return list(found["runs"])
 
 

@@ -39,8 +39,8 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
     monkeypatch.setattr(
         retrain, "experiment", lambda name, _: SimpleNamespace(paths=SimpleNamespace(runs=tmp_path), name=name)
     )
-    monkeypatch.setattr(retrain, "produced", lambda settings, _: SimpleNamespace(model=settings.name))
-    monkeypatch.setattr(retrain, "retrained", retrained)
+    monkeypatch.setattr(retrain, "production_section", lambda settings, _: SimpleNamespace(model=settings.name))
+    monkeypatch.setattr(retrain, "retrain_now", retrained)
     monkeypatch.setattr(retrain, "say", said)
     with ThreadPoolExecutor() as pool:
         first = pool.submit(retrain.retrain.fn, "m")

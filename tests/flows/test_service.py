@@ -106,7 +106,7 @@ def test_parameters_of_a_deployed_run_do_not_reach_out_of_the_data(
     monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("LDSVM_DATA", raising=False)
     with pytest.raises(ConfigError, match=said):
-        _cli.anything(config, overrides)
+        _cli.load_any(config, overrides)
 
 
 def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
@@ -169,7 +169,7 @@ def test_what_is_deployed_names_files_that_load_and_no_place_of_this_machine() -
     text = (ROOT / "prefect.yaml").read_text("utf-8")
     said = yaml.safe_load(text)
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users|opt)\b|https?://|localhost", text)
-    assert list(deployments.described()) == EVERY
+    assert list(deployments.wanted_deployments()) == EVERY
     for one in said["deployments"]:
         assert _cli.experiment(**one["parameters"]).paths.runs == ROOT / "runs"
         file, _, flow = one["entrypoint"].partition(":")
@@ -230,7 +230,7 @@ def busy() -> Iterator[Callable[[list[int]], str]]:
 
 
 def test_a_server_that_says_it_is_busy_is_asked_again(busy: Callable[[list[int]], str]) -> None:
-    assert deployments.ask(busy([503, 503, 200]), "flows/filter") == [200]
+    assert deployments.post(busy([503, 503, 200]), "flows/filter") == [200]
 
 
 @pytest.mark.parametrize(("code", "seconds"), [(503, 0.2), (500, 30.0)])
@@ -240,7 +240,7 @@ def test_but_not_for_ever_nor_after_another_error(
     monkeypatch.setattr(deployments, "BUSY_SECONDS", seconds)
     begin = time.monotonic()
     with pytest.raises(urllib.error.HTTPError, match=str(code)) as caught:
-        deployments.ask(busy([code]), "flows/filter")
+        deployments.post(busy([code]), "flows/filter")
     assert caught.value.code == code and time.monotonic() - begin < 25
 
 
@@ -255,10 +255,10 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
 
     def deploy() -> list[str]:
         sent.clear()
-        assert deployments.deploy("api", deployments.described(), tmp_path, tmp_path / "log") == (code == 0)
+        assert deployments.deploy("api", deployments.wanted_deployments(), tmp_path, tmp_path / "log") == (code == 0)
         return list(sent)
 
-    monkeypatch.setattr(deployments, "_found", lambda _: {name: {} for name in present})
+    monkeypatch.setattr(deployments, "_on_server", lambda _: {name: {} for name in present})
     monkeypatch.setattr(subprocess, "run", run)
     assert deploy() == EVERY
     present.update(EVERY)
@@ -288,7 +288,7 @@ def test_a_prefect_yaml_that_cannot_be_read_is_one_sentence_before_anything_star
 ) -> None:
     (tmp_path / "prefect.yaml").write_text(text)
     monkeypatch.setattr(deployments, "FILE", tmp_path / "prefect.yaml")
-    monkeypatch.setattr(environment, "serve", lambda *_: None)  # it would set this process's environment
+    monkeypatch.setattr(environment, "configure_service", lambda *_: None)  # it would set this process's environment
     monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
     assert main(["up"]) == 2
     out, err = capsys.readouterr()

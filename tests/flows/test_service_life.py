@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from flows import deployments
-from flows.deployments import ask
+from flows.deployments import post
 from flows.processes import Process, free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +82,7 @@ class Service:
     def ask(self, path: str, **body: Any) -> Any:
         """Return the answer of Prefect's API, or of MLflow's when the path is one of those."""
         port = self.mlflow if path.startswith("2.0") else self.prefect
-        return ask(f"http://127.0.0.1:{port}/api", path, **body)
+        return post(f"http://127.0.0.1:{port}/api", path, **body)
 
     def state(self, number: str) -> str:
         (run,) = self.ask("flow_runs/filter", flow_runs={"id": {"any_": [number]}})
@@ -246,7 +246,7 @@ def _of_the_runs_that_were_missed_one_is_made_up_for(service: Service, missed: l
     assert service.state(running) == "RUNNING"
     status = service.call("status")
     assert (status.returncode, status.stdout.count("healthy")) == (0, 3)
-    for name in deployments.described():
+    for name in deployments.wanted_deployments():
         assert re.search(rf"{name} .* Europe/Berlin \(off\)", status.stdout)
 
 
@@ -259,7 +259,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     store = service.runs / "prefect" / "prefect.db"
     states = column(store, "select state_type from flow_run order by created")
     assert states[:5] == ["COMPLETED", *["CRASHED"] * 4] and sorted(states[5:]) == ["CANCELLED", "CRASHED"]
-    assert column(store, "select active_slots from concurrency_limit_v2") == [0] * len(deployments.described())
+    assert column(store, "select active_slots from concurrency_limit_v2") == [0] * len(deployments.wanted_deployments())
     assert service.tracked("RUNNING") == 0
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
