@@ -14,7 +14,7 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
-from ldsvm.production.promotion import Challenge, Known, Look
+from ldsvm.production.promotion import Challenge, Champion, Look
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report import retraining
 from ldsvm.report.publish import FACTS
@@ -23,7 +23,7 @@ from ldsvm.tracking.client import Tracker
 
 @task(name="look", task_run_name="look", cache_policy=NO_CACHE)
 def look_for_news(
-    config: Config, champion: Known | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
+    config: Config, champion: Champion | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
 ) -> Look:
     """Find new rows, measure drift, decide. known: digest of the data that a person has checked and acknowledged."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
@@ -35,7 +35,7 @@ def look_for_news(
 
 
 @task(name="challenger's data", task_run_name="challenger's data", cache_policy=NO_CACHE)
-def prepare_challenger(config: Config, champion: Known | None, looked_at: str) -> Challenge:
+def prepare_challenger(config: Config, champion: Champion | None, looked_at: str) -> Challenge:
     """Divide old and new rows, prepare them, and let the champion answer those that judge."""
     with working("divide old and new rows") as news:
         made = promotion.challenge(config, champion, looked_at)
@@ -51,7 +51,7 @@ def decide(
 ) -> str:
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
-        duel = promotion.duel(made, settings, registry.look(version))
+        duel = promotion.duel(made, settings, registry.next_number(version))
         new, said, text = retraining.register(made, duel, look, tracker, registry, version)
         news(f"{new}, test error {percent(duel.score.error)} · {said}")
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")

@@ -13,7 +13,7 @@ from flows.challenge import decide, look_for_news, prepare_challenger, record_de
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
-from ldsvm.production.registry import Registry, turn
+from ldsvm.production.registry import Registry, one_at_a_time
 from ldsvm.report.publish import FACTS
 from ldsvm.tracking.client import Tracker
 
@@ -30,8 +30,8 @@ def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     """
     settings = experiment(config, overrides)
     asked = production_section(settings, "retrain")
-    busy = f"another retraining of {asked.model} is at work; this one waits for its end"
-    with turn(settings.paths.runs, asked.model, lambda: say(busy)):
+    busy = f"another retraining of {asked.model} is running; this one waits for its end"
+    with one_at_a_time(settings.paths.runs, asked.model, lambda: say(busy)):
         return retrain_now(settings, asked)
 
 
@@ -40,8 +40,8 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
     registry = Registry(tracker, asked.model)
     version = registry.get()
-    champion = None if version is None else promotion.Known.of(registry.model(version), registry.facts(version))
-    look = look_for_news(settings, champion, version, registry.verdicts(version), registry.acknowledged())
+    champion = None if version is None else promotion.Champion.of(registry.model(version), registry.facts(version))
+    look = look_for_news(settings, champion, version, registry.challenger_facts(version), registry.acknowledged())
     if version is not None and asked.acknowledge:
         registry.acknowledge(look.sha256)
     if look.decision.action != "retrain":
@@ -54,4 +54,4 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
         facts, errors = str(made.config.results / FACTS), list[str]()
         runs = run_contests(made.config, facts, list(made.config.methods), errors)
         finish(made.config, write_report(made.config, facts), runs, errors, [made.config])
-    return decide(made, tracker, registry, version, look, promotion.asked(settings))
+    return decide(made, tracker, registry, version, look, promotion.settings_digest(settings))

@@ -36,7 +36,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     with working(f"score {asked.input}", key(config.name, "score")) as news:
         tracker = Tracker(config.paths.runs, config.name, pipeline)
         registry = Registry(tracker, wanted.model)
-        version = registry.needed(asked.alias)
+        version = registry.require(asked.alias)
         model = registry.model(version)
         job = Scoring.of(config.dataset, asked, model, str(version), version.source, ROOT)
         with tracker.run(f"score · {version}", kind="score") as run:

@@ -16,7 +16,7 @@ from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Raw
 from ldsvm.datasets.words import cut
 
-# What an altered file leads to; metadata may promise sizes beyond memory, or nest beyond what JSON may.
+# What reading a damaged file may raise; its metadata may give sizes beyond memory, or nest too deep for JSON.
 FAULTS = (
     OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
     StopIteration,
@@ -27,12 +27,11 @@ VERSION = b"2"  # raise it when the layout below changes: older files are then r
 def read(path: Path, sha256: str | None = None) -> Raw | None:
     """Return the content of a prepared file; None when it is absent or unusable.
 
-    sha256: the digest that the content must have; without it the file's own promise counts, which a damaged or
-    altered file breaks. A file that is truncated, altered, of another format version or of other content is
-    reported by a `UserWarning`, since the caller is going to replace it. Raises `DataError` for a name that the
-    system cannot look up.
+    sha256: the digest that the content must have; by default the one in the file's metadata. A file that is truncated,
+    altered, of another format version or of other content is reported by a `UserWarning`, since the caller is going to
+    replace it. Raises `DataError` for a name that the system cannot look up.
     """
-    optional("pyarrow")  # also without a file: what cannot be read later is not worth a download
+    optional("pyarrow")  # also without a file, so that nothing is downloaded that cannot be read later
     try:
         if not path.exists():
             return None

@@ -66,7 +66,7 @@ def read_rows(file: Any, cuts: list[int], columns: tuple[str, ...] | None, n_fea
     parts = []
     for X, start, end in zip(inputs, [0, *cuts], cuts, strict=False):
         extras = {name: small[column][start:end] for name, column in EXTRAS.items() if column in small}
-        parts.append(Rows(X, _settled(small["label"][start:end]), columns, **extras))
+        parts.append(Rows(X, _as_whole_numbers(small["label"][start:end]), columns, **extras))
     return parts
 
 
@@ -146,7 +146,7 @@ def plain(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _settled(labels: NDArray[Any]) -> NDArray[Any]:
+def _as_whole_numbers(labels: NDArray[Any]) -> NDArray[Any]:
     """Return whole numbers as such also where a gap in another part made Python objects of them all."""
     if labels.dtype == object and len(labels) and all(isinstance(label, int) for label in labels):
         return labels.astype(np.int64)

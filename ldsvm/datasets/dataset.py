@@ -1,4 +1,4 @@
-"""What every source hands over: rows as they are stored, and a ``Dataset`` for everyone else."""
+"""What every source returns: rows as they are stored, and the ``Dataset`` made of them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Raw:
         digest = hashlib.sha256()
         for rows, ending in ((self.train, ""), (self.test, "_test")):
             for name, array in () if rows is None else _arrays(rows):
-                # The line keeps the same bytes cut differently (other rows, another test size) from looking equal.
+                # The line tells apart equal bytes of other shapes, such as other rows or another test size.
                 kind, blocks = _bytes(array)
                 digest.update(f"{name}{ending} {kind} {array.shape}\n".encode())
                 for block in blocks:
@@ -111,7 +111,7 @@ def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:
         return str(array.dtype), [np.ascontiguousarray(array).view(f"V{array.itemsize}").data]
     lengths = (-1 if text is None else len(_utf8(text)) for text in array)
     first = np.fromiter(lengths, dtype="<i8", count=len(array))
-    # Encoded twice, in order never to hold a second copy of all texts.
+    # Encoded twice, so that there is never a second copy of all texts.
     parts = (array[start : start + 1000] for start in range(0, len(array), 1000))
     return "text", chain([first.data], (b"".join(_utf8(text) for text in part if text is not None) for part in parts))
 

@@ -1,4 +1,4 @@
-"""What the catalogue says of a data set."""
+"""Entries of the catalogue of data sets."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix, issparse
 from ldsvm.datasets import finite
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.step_summary import account, kind_of
+from ldsvm.datasets.step_summary import kind_of, summarise_step
 from ldsvm.datasets.steps import Step
 
 ON_TEXT = ("strip_headers", "tfidf")
@@ -119,7 +119,7 @@ def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
         with _named(name):
             before, X = X, _fit(name, step, X)
             finite.check_output(name, X, rows)
-        summary.append(account(name, step, before, X))
+        summary.append(summarise_step(name, step, before, X))
     pipe.summary_ = summary  # a part of the fitted pipeline, so that it is stored with it
     return _float32(X)
 

@@ -1,4 +1,4 @@
-"""Whether what goes into the feature steps, and what comes out of each, are numbers that float32 holds."""
+"""Checks that inputs and results of the feature steps are finite in float32."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_texts(X: NDArray[Any], numbers: Indices | None) -> None:
     """Raise `DataError` unless X (N,) are texts; numbers (N,): of the rows in the source, if not 0, 1, …."""
     wrong = np.flatnonzero([not isinstance(text, str) for text in X])
     if len(wrong):
-        raise DataError(f"The inputs have no text in {_told(wrong, numbers)}; allowed: texts, which may be empty.")
+        raise DataError(f"The inputs have no text in {_row_list(wrong, numbers)}; allowed: texts, which may be empty.")
 
 
 def check_inputs(X: Any, numbers: Indices | None, *, imputes: bool) -> None:
@@ -41,7 +41,9 @@ def check_inputs(X: Any, numbers: Indices | None, *, imputes: bool) -> None:
     rows = _rows(X, np.isinf if imputes else lambda values: ~np.isfinite(values))
     if len(rows):
         what, allowed = ("infinite", "") if imputes else ("missing or infinite", ', and missing ones with "impute"')
-        raise DataError(f"The inputs have {what} values in {_told(rows, numbers)}; allowed: finite numbers{allowed}.")
+        raise DataError(
+            f"The inputs have {what} values in {_row_list(rows, numbers)}; allowed: finite numbers{allowed}."
+        )
 
 
 def check_fitted(name: str, step: Any) -> None:
@@ -60,11 +62,11 @@ def check_output(name: str, X: Any, numbers: Indices | None) -> None:
     if len(rows):
         raise DataError(
             f"{called(name)}: the results are beyond ±3.4e38, the range of float32, in "
-            f"{_told(rows, numbers)}; allowed: values of a more ordinary size."
+            f"{_row_list(rows, numbers)}; allowed: values of a more ordinary size."
         )
 
 
-def _told(rows: Indices, numbers: Indices | None) -> str:
+def _row_list(rows: Indices, numbers: Indices | None) -> str:
     return listing("row", rows if numbers is None else numbers[rows])
 
 

@@ -1,4 +1,4 @@
-"""Whole groups of rows in parts whose sizes come near those asked for."""
+"""Assign whole groups of rows to parts, with sizes as near as possible to those wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other readings of labels, and labels that somebody may have meant."""
+"""Labels read in another way (parity), and suggestions for misspelt labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.words import listing, shown
 
 HOW = ("original", "parity")
-FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # what YAML takes for true and false, or did once
+FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # words that YAML 1.1 or 1.2 takes for true and false
 
 
 def relabel(y: ArrayLike, how: str) -> NDArray[Any]:

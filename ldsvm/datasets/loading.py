@@ -1,4 +1,4 @@
-"""The one way in: a name, and where to look."""
+"""Load any data set by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw and prepared files on the user's disk: where they lie, what a missing one is called, and that they never mix."""
+"""Raw and prepared files on the user's disk: finding them, naming missing ones, and keeping the two kinds apart."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def folders(entry: Entry, places: Places) -> tuple[Path, ...]:
 def find(entry: Entry, places: Places, *names: str) -> Path | None:
     """Return the first file or folder of one of these names; None when there is none; raise as `refuse_special`."""
     candidates = (folder / name for folder in folders(entry, places) for name in names)
-    # Path.exists would raise for a folder that may not be read; such a file is as good as missing.
+    # Path.exists would raise for a folder without permission to read; its files count as missing.
     found = next((path for path in candidates if os.path.exists(path)), None)
     if found is not None:
         refuse_special(found)
@@ -61,7 +61,7 @@ def find(entry: Entry, places: Places, *names: str) -> Path | None:
 
 
 def refuse_special(path: Path) -> None:
-    """Raise `DataError` for a pipe, a device or a socket, which may wait or go on for ever once it is opened."""
+    """Raise `DataError` for a pipe, a device or a socket, since reading it may block or never end."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"

@@ -140,12 +140,12 @@ def _unpack(path: Path, most: int) -> Posts:
 
 
 def _walk(folder: Path) -> Posts:
-    """Read the unpacked folders; hidden files, which file managers leave behind, are passed over."""
+    """Read the unpacked folders; hidden files, which file managers leave behind, are skipped."""
     posts: Posts = {}
     for path in (path for part in PARTS for path in (folder / part).rglob("[!.]*")):
         if not path.is_dir():
             try:
-                content = path.read_bytes() if path.is_file() else None  # a pipe would wait for ever
+                content = path.read_bytes() if path.is_file() else None  # reading a pipe could block for ever
             except OSError as error:
                 raise DataError(f"{path}: cannot be read ({error}).") from error
             _add(posts, folder, path.relative_to(folder).as_posix(), content)

@@ -1,4 +1,4 @@
-"""Whether what is to be read has room in memory: said beforehand, in place of a MemoryError or a killed process."""
+"""Check that there is memory for what is to be read, before it ends in a MemoryError or a killed process."""
 
 from __future__ import annotations
 

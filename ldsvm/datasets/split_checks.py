@@ -1,4 +1,4 @@
-"""What must hold of the parts of a split side by side."""
+"""Checks of the parts of a split against each other."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def check_parts(
     """Compare the parts of a split, whose inputs have D columns or are texts; parts may be empty.
 
     Labels that training never sees, and parts of other inputs or types of label, are errors. Classes with few rows,
-    columns with one value, and rows of another part that training has too are warnings. Rows are told by their
-    numbers in the source: ``split`` has them, ``kept`` and ``kept_test`` (see `Cleaned`) translate where rows of the
+    columns with one value, and rows of another part that training has too are warnings. Messages give the numbers of
+    rows in the source: ``split`` has them, ``kept`` and ``kept_test`` (see `Cleaned`) translate where rows of the
     training data and of the official test set were left out. Inputs are equal when every value is, NaN equals NaN.
 
     Examples
@@ -44,9 +44,9 @@ def check_parts(
     for name, part in (("validation", validation), ("test", test)):
         if not len(part):
             continue
-        unlike = _unlike(train, part, name)
-        findings += unlike or _labels(train.y, part.y, name, numbers[name])
-        if not unlike:
+        different = _not_comparable(train, part, name)
+        findings += different or _labels(train.y, part.y, name, numbers[name])
+        if not different:
             findings += duplicates(train, part, keys, name, numbers)
     return findings
 
@@ -73,7 +73,7 @@ def _constant(train: Rows) -> list[Finding]:
         return []
     D, varying = train.n_features or 0, _varying(train)
     total = D - len(varying)
-    # Five of them at most are told, and those lie among the first: D may be larger than memory.
+    # A message names five at most, and those are among the first. (D may be larger than memory.)
     first = np.setdiff1d(np.arange(min(D, len(varying) + 5)), varying)[:5]
     text = f"All training rows have the same value, or none, in {named(train, first, total)}."
     return [Finding("warning", text)] if total else []
@@ -89,10 +89,10 @@ def _varying(train: Rows) -> Indices:
     else:
         used = np.arange(train.X.shape[1])
         low, high = (function.reduce(train.X, axis=0) for function in (np.fmin, np.fmax))
-    return used[low < high].astype(np.int64)  # NaN, where every value is missing, is less than nothing
+    return used[low < high].astype(np.int64)  # NaN, where every value is missing, compares as False
 
 
-def _unlike(train: Rows, part: Rows, name: str) -> list[Finding]:
+def _not_comparable(train: Rows, part: Rows, name: str) -> list[Finding]:
     """Return why a part cannot be compared with training at all."""
     kinds = ["text" if rows.y.dtype.kind == "O" else "whole numbers" for rows in (train, part)]
     findings = []

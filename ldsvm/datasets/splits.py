@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.grouping import whole_groups
 from ldsvm.datasets.split import Indices, Split
-from ldsvm.datasets.timestamps import moments
+from ldsvm.datasets.timestamps import parse_times
 from ldsvm.datasets.words import listing
 
 
@@ -128,7 +128,7 @@ def ordered(
     >>> ordered([2020, 2018, 2019, 2018], train=0.5, validation=0.25, test=0.25).train.tolist()
     [1, 3]
     """
-    found = moments(_column(name, times, rows), name, rows)
+    found = parse_times(_column(name, times, rows), name, rows)
     sizes = _sizes(len(found), train, validation, test, official)
     order = np.argsort(found, kind="stable")
     in_order = found[order]

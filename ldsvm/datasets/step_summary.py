@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 
-def account(name: str, step: Any, before: Any, after: Any) -> str:
+def summarise_step(name: str, step: Any, before: Any, after: Any) -> str:
     """Return one sentence about a fitted step, given the training inputs before and after it."""
     kind, rows = kind_of(name), after.shape[0]
     if kind == "impute":

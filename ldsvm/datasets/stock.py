@@ -1,4 +1,4 @@
-"""What is on the disk of the data sets of the catalogue: where each is now, and whether its files are sound."""
+"""Which data sets of the catalogue are on the disk, and whether their files are intact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(entry: Entry) -> tuple[str, ...]:
 
 
 def state(entry: Entry, places: Places) -> str:
-    """Return where a data set is now; whether it is sound, only `checks` tells."""
+    """Return where a data set is now; `checks` tells whether its files are intact."""
     if made := [kind for kind in MADE if kind in entry.sources]:
         return made[0]
     if local.prepared(entry, places).exists():
@@ -32,7 +32,7 @@ def state(entry: Entry, places: Places) -> str:
 
 
 def checks(entry: Entry, places: Places) -> Iterator[tuple[str, str]]:
-    """Yield what there is to check, with ok, missing, or what is wrong with it."""
+    """Yield each file of a data set, with "ok", "missing", or what is wrong with it."""
     path = local.prepared(entry, places)
     items = [*SOURCES[entry.name].items(entry, places)]
     if not {*MADE} & {*entry.sources}:

@@ -1,4 +1,4 @@
-"""A folder of arrays that is complete or absent, and is believed only while its checksums hold."""
+"""A folder of arrays that is complete or absent, and is used only if its checksums are right."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def load(folder: Path, name: str) -> Any:
 def write(folder: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` write files into a new folder, and put it in its place only when all are there.
 
-    What lies there already is replaced; whoever has mapped its files keeps them. To be called by one process at a time.
+    A folder that is there is replaced; processes that have mapped its files keep them. Call it in one process only.
     Raises DataError with one sentence when the disk refuses.
     """
-    for left in folder.parent.glob(f".*{TEMPORARY}"):  # by a process that was killed
+    for left in folder.parent.glob(f".*{TEMPORARY}"):  # left by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}{TEMPORARY}")
     try:
@@ -58,7 +58,7 @@ def write(folder: Path, fill: Callable[[Path], None]) -> None:
 
 
 def seal(folder: Path) -> None:
-    """Write down the checksums of all files of a folder, by which `intact` knows it again."""
+    """Write the checksums of all files of a folder, for `intact`."""
     (folder / SUMS).write_text(json.dumps(_sums(folder), indent=1), encoding="utf-8")
 
 

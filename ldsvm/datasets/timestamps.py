@@ -13,7 +13,7 @@ from ldsvm.datasets.split import Indices
 from ldsvm.datasets.words import listing, shown
 
 
-def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any]:
+def parse_times(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any]:
     """Return times (N,) as they are where they are numbers or dates, and ISO 8601 texts as datetime64[us] in UTC.
 
     name: what the message calls the times. rows (N,): their row numbers in the source, if other than 0, 1, …. Raises
@@ -21,13 +21,13 @@ def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any
 
     Examples
     --------
-    >>> moments(np.array(["2024-01-31T01:00+02:00", "2024-01-31"]), "times", None).astype(str).tolist()
+    >>> parse_times(np.array(["2024-01-31T01:00+02:00", "2024-01-31"]), "times", None).astype(str).tolist()
     ['2024-01-30T23:00:00.000000', '2024-01-31T00:00:00.000000']
     """
     if times.dtype.kind in "iufM":
         return times
     texts = [str(time) for time in times.tolist()]
-    found = [_moment(text) for text in texts]
+    found = [_parse_time(text) for text in texts]
     wrong = np.array([row for row, time in enumerate(found) if time is None], dtype=np.int64)
     if len(wrong):
         rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
@@ -37,7 +37,7 @@ def moments(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any
     return np.array(found, dtype="datetime64[us]")
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
         return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time

@@ -1,4 +1,4 @@
-"""What must hold before anything is fitted: of the rows by themselves (see `parts` for those of a split)."""
+"""Checks of rows before anything is fitted; `split_checks` compares the parts of a split."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def clean(
         chosen = replace(_take(rows, kept), y=y[wanted])
         complete, more = _complete(chosen, kept, missing, official)
         rows, kept = _take(chosen, complete), kept[complete]
-        # A wanted class that nobody has is the reason for too few, not a second fault.
+        # A wanted class without rows explains too few classes, so that is not reported again.
         findings += found + more + ([] if any(f.level == "error" for f in found) else _enough(rows, official))
         findings += [Finding("warning", text) for text in alike(y)]
     return Cleaned(rows, kept, tuple(Finding(found.level, f"{what}: {found.text}") for found in findings))
@@ -128,7 +128,7 @@ def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
 
 
 def _counting(rows: Rows) -> list[Finding]:
-    """Return which columns only count the rows: where these are sorted, such a number tells the label."""
+    """Return which columns only count the rows: in sorted rows such a number gives the label away."""
     if rows.kind != "dense" or len(rows) < COUNTED:
         return []
     first = rows.X[:COUNTED].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Parts of sentences: values and lists cut short, and names that somebody may have meant."""
+"""Parts of messages: values and lists cut short, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST = 40  # characters of a value that a message shows: it may be anybody's text
+LONGEST = 40  # characters of a value that a message shows
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -64,7 +64,7 @@ def one_of(wrong: object, allowed: Iterable[str]) -> str:
 
 
 def unknown(what: str, key: object, allowed: Iterable[str]) -> str:
-    """Return one sentence for a name that nothing knows: the nearest valid one, and all of them."""
+    """Return one sentence for an unknown name: the nearest valid one, and all of them."""
     names = list(allowed)
     near = get_close_matches(str(key), names, n=1, cutoff=0.5)
     hint = f' (did you mean "{near[0]}"?)' if near else ""

@@ -1,6 +1,6 @@
 """Whether new rows look like those a model was trained on: inputs, labels, and where they lie in the latent space.
 
-The training rows themselves are not needed, and not kept: a `Profile` holds counts in bins. For each input, for the
+A `Profile` of the training, counts in bins, is enough; the training rows are not kept. For each input, for the
 labels, and for the distance of a row to its nearest class centroid in F(x), two numbers compare such counts:
 
 * the population stability index, sum (p - q) log(p / q) over bins of the shares p then and q now: how much it moved;
@@ -97,7 +97,7 @@ class Drift:
         return found or ["Nothing has drifted."]
 
 
-def counted(X: Any, names: Sequence[str]) -> Inputs:
+def count_bins(X: Any, names: Sequence[str]) -> Inputs:
     """Return the counts of the inputs X (N, D), dense or sparse."""
     edges = [_edges(column) for column in _columns(X)]
     counts = [_count(column, bounds).tolist() for column, bounds in zip(_columns(X), edges, strict=True)]
@@ -107,7 +107,7 @@ def counted(X: Any, names: Sequence[str]) -> Inputs:
 def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any]) -> Profile:
     """Return the counts of a training.
 
-    inputs: of `counted`. y (N,), F (N, L): labels and latent coordinates of the training rows. unseen: latent
+    inputs: of `count_bins`. y (N,), F (N, L): labels and latent coordinates of the training rows. unseen: latent
     coordinates (M, L) of other rows of the same kind. The map was fitted to the former, which therefore lie closer to
     their centroids than any later row will; so distances are counted on the latter.
     """
@@ -136,11 +136,14 @@ def compare(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: Drif
     new = dict(zip(found.tolist(), counts.tolist(), strict=True))
     unknown = tuple(name for name in new if name not in then.classes)
     labels = np.array([*then.classes.values()], float), np.array([new.get(name, 0) for name in then.classes], float)
-    adjusted = _adjusted([unmoved(*pair) for pair in pairs])
+    adjusted = _adjusted([p_of_no_change(*pair) for pair in pairs])
     shifts = [
         _shift(name, pair, p, rules) for name, pair, p in zip(then.names, pairs, adjusted, strict=True)
     ]  # fmt: skip
-    rest = _shift("label", labels, homogeneity(*labels), rules), _shift("latent", latent, unmoved(*latent), rules)
+    rest = (
+        _shift("label", labels, p_of_homogeneity(*labels), rules),
+        _shift("latent", latent, p_of_no_change(*latent), rules),
+    )
     return Drift(tuple(shifts), *rest, unknown)
 
 
@@ -158,7 +161,7 @@ def stability(old: Counts, new: Counts) -> float:
     return float(((p - q) * np.log(p / q)).sum())
 
 
-def unmoved(old: Counts, new: Counts) -> float:
+def p_of_no_change(old: Counts, new: Counts) -> float:
     """Return the p value of a test that two arrays of counts (B,) in ordered bins are draws from one distribution.
 
     The first and the last bin lie beyond all that was known then, so they are empty in training, but for missing
@@ -169,10 +172,10 @@ def unmoved(old: Counts, new: Counts) -> float:
     if len(old) < 3:
         return 1.0
     ends = [_fisher(old[end], old.sum(), new[end], new.sum()) for end in (0, -1)]
-    return min(1.0, 3 * min(*ends, homogeneity(old[1:-1], new[1:-1])))
+    return min(1.0, 3 * min(*ends, p_of_homogeneity(old[1:-1], new[1:-1])))
 
 
-def homogeneity(old: Counts, new: Counts) -> float:
+def p_of_homogeneity(old: Counts, new: Counts) -> float:
     """Return the p value of Pearson's test that two arrays of counts (B,) are draws from one distribution.
 
     Neighbours are put together until the smaller array has SPARSE rows to expect in each bin.

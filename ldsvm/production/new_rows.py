@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets import DataError, files
 from ldsvm.datasets.duplicates import keys_of
 from ldsvm.datasets.files import Part
-from ldsvm.datasets.timestamps import moments
+from ldsvm.datasets.timestamps import parse_times
 from ldsvm.datasets.words import listing
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Source, load_source
@@ -24,12 +24,11 @@ BINS = 100  # of the times of a training
 
 @dataclass(frozen=True)
 class Mark:
-    """How far the data of a training went, as plain values.
+    """Which data a model was trained on, as plain values, so that later rows can be told from them.
 
-    sha256: of the content. time: the latest one, where the rows have times. files: the digests of the files by name,
-    where there are files and no times. rows: how many there were, of equal files once. edges, counts: so many rows were
-    as late as each edge or earlier, but later than the edge before it, where they have times. What was kept before it
-    was counted is None.
+    sha256: of the content. time: the latest one, if the rows have times. files: the digests of the files by name, if
+    there are files and no times. rows: how many there were, equal files counted once. edges, counts: a histogram of the
+    times, where counts[i] rows have times in (edges[i - 1], edges[i]]. None where an older release did not record it.
     """
 
     sha256: str
@@ -42,8 +41,10 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Data as they were at one moment. times (N,): of the wanted rows. parts: the files, None where nobody asks: of a
-    data set of the catalogue, and of a single file with times.
+    """Data as they were at one moment.
+
+    times (N,): of the wanted rows. parts: the files; None for a data set of the catalogue, and for a single file with
+    times.
     """
 
     source: Source
@@ -52,7 +53,7 @@ class Reading:
 
     @property
     def copies(self) -> Rows:
-        """Which of the wanted rows (N,) are of a file that is there already under another name."""
+        """Which of the wanted rows (N,) are of a file that is there twice, under another name too."""
         # A file of one row may be a text, whose folder is its label.
         names = [(part.sha256, Path(part.name).parent if part.rows == 1 else None) for part in self.parts or ()]
         first = {name: place for place, name in reversed([*enumerate(names)])}
@@ -67,12 +68,13 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class News:
-    """What a reading has that a training had not. new: rows. before: rows that the training had, None if unknown.
+class Changes:
+    """How the data have changed since a training.
 
-    lost: so many of those are gone. late: rows that are no newer than the training's, yet were not there. repeated:
-    rows of new files that are no new rows. beyond: the training's latest time, where all times are earlier by now.
-    Where rows have times, lost and late are the least that the counts of a mark allow: in one bin both cancel.
+    new: number of new rows. before: number of rows of the training, None if unknown. lost: number of those that are
+    gone. late: rows that are no newer than the training's, yet were not there. repeated: rows of new files that equal
+    known ones. beyond: the training's latest time, if all times are earlier now. With times, lost and late are lower
+    bounds: within one bin of a mark they cancel.
     """
 
     new: int
@@ -84,17 +86,17 @@ class News:
 
 
 def read(config: Config) -> Reading:
-    """Read an experiment's data, and what tells new rows from old ones.
+    """Read an experiment's data, with what is needed to find new rows.
 
-    Raises DataError, in one sentence, where nothing would tell them; for times that have not come yet, after which all
-    that follows would look old; and for files that were changed while they were read.
+    Raises DataError for times in the future, after which all later rows would look old, and for files that were changed
+    while they were read.
     """
     spec = config.dataset.files
     before = [] if spec is None else files.listing(spec)
     source = load_source(config)
     times = source.data.train.times
     if times is not None:
-        times = moments(times, f"dataset.time {config.dataset.time}", source.kept)
+        times = parse_times(times, f"dataset.time {config.dataset.time}", source.kept)
         _check_past(config, times, source.kept)
     parts = None
     if spec is not None and (times is None or len(before) > 1):  # a single one may be a matrix
@@ -116,7 +118,7 @@ def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None
 
 
 def mark(reading: Reading) -> Mark:
-    """Return how far the data go."""
+    """Return the mark of the data that were read."""
     digest, once = reading.source.data.sha256, ~reading.copies
     n = int(once.sum())
     if reading.times is not None:
@@ -127,26 +129,27 @@ def mark(reading: Reading) -> Mark:
 
 
 def _bins(times: NDArray[Any]) -> tuple[list[float | str], list[int]]:
-    """Return at most BINS times, the latest among them, that divide all into about equally many, and how many."""
+    """Return the upper edges of at most BINS bins with about equally many times each, and the count of each bin."""
     times = np.sort(times)
     edges = np.unique(times[-(-np.arange(1, BINS + 1) * len(times) // BINS) - 1])
     counts = np.diff(np.searchsorted(times, edges, side="right"), prepend=0)
     return [str(edge) if times.dtype.kind == "M" else float(edge) for edge in edges], counts.tolist()
 
 
-def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
+def find_new(config: Config, reading: Reading, then: Mark) -> Rows:
     """Return which of the wanted rows (N,) are newer than a training's data.
 
-    Rows are newer than its latest time; without times, those of files that it did not have, unless their inputs equal
-    those of a row of a file that it had; of a data set of the catalogue all, when its content is another. A file that
-    is there twice counts once. Raises DataError for a file that was changed: which of its rows are new, nothing tells.
+    With times, rows after its latest time are new; without, rows of files that it did not have, unless their inputs
+    equal those of a row of a file that it had; of a data set of the catalogue all rows, when its content has changed. A
+    file that is there twice counts once. Raises DataError for a file that was changed, since its new rows cannot be
+    told from the old ones.
     """
     times, source = reading.times, reading.source
     if (times is None) != (then.time is None):
         raise DataError(
             f"dataset.time is {config.dataset.time or 'not set'}, but the champion was trained "
-            f"{'without' if then.time is None else 'with'} it, so nothing tells which rows are new; set it as it was "
-            "then, or choose another production.model."
+            f"{'without' if then.time is None else 'with'} it, so new rows cannot be told from old ones; set it as it "
+            "was then, or choose another production.model."
         )
     if times is not None and then.time is not None:
         if (times.dtype.kind == "M") != isinstance(then.time, str):
@@ -162,7 +165,8 @@ def fresh(config: Config, reading: Reading, then: Mark) -> Rows:
         what = [f"a data set of the catalogue ({config.dataset.name})", "files (dataset.path)"]
         raise DataError(
             f"The data are {what[then.files is None]}, but were {what[then.files is not None]} when the champion was "
-            "trained, so nothing tells which rows are new; use what was used then, or choose another production.model."
+            "trained, so new rows cannot be told from old ones; use what was used then, or choose another "
+            "production.model."
         )
     if reading.parts is None or then.files is None:
         return np.full(len(source.data.train), source.data.sha256 != then.sha256)
@@ -177,31 +181,31 @@ def _in_known_files(reading: Reading, known: Mapping[str, str]) -> Rows:
     for part in parts:
         if part.name in known and known[part.name] != part.sha256:
             raise DataError(
-                f"{part.name} has changed since the champion was trained on it, so nothing tells which of its rows are "
-                "new; restore it and put new rows into new files, or choose another production.model."
+                f"{part.name} has changed since the champion was trained on it, so its new rows cannot be told from "
+                "old ones; restore it and put new rows into new files, or choose another production.model."
             )
     return reading.of_files([part.sha256 in read for part in parts])
 
 
-def news(reading: Reading, then: Mark, new: Rows) -> News:
-    """Count what has come, and what has gone since. new: of `fresh`."""
+def count_changes(reading: Reading, then: Mark, new: Rows) -> Changes:
+    """Count the rows that came and went since the training `then`. new: of `find_new`."""
     count = int(new.sum())
     if reading.times is not None and then.time is not None:
         latest, once = _as_times([then.time]), ~reading.copies
         beyond = then.time if (reading.times < latest).all() else None
         repeated = int(((reading.times > latest) & ~new).sum())
         lost, late = (0, 0) if then.rows is None else _moved(then, reading.times[once & ~new])
-        return News(count, then.rows, lost, late, repeated, beyond)
+        return Changes(count, then.rows, lost, late, repeated, beyond)
     if then.files is None:
-        return News(count)
+        return Changes(count)
     known = _in_known_files(reading, then.files)
     left = int((known & ~reading.copies).sum())
-    return News(count, then.rows, max(0, (then.rows or 0) - left), repeated=int((~known & ~new).sum()))
+    return Changes(count, then.rows, max(0, (then.rows or 0) - left), repeated=int((~known & ~new).sum()))
 
 
 def _moved(then: Mark, old: NDArray[Any]) -> tuple[int, int]:
-    """Return how many rows went, and how many came with times (n,) that are not new."""
-    if then.edges is None or then.counts is None:  # an older mark: only the difference is known
+    """Return how many rows are gone, and how many came late, given the times (n,) that are not new."""
+    if then.edges is None or then.counts is None:  # a mark of an older release: only the difference is known
         change = np.array([len(old) - (then.rows or 0)])
     else:
         edges = _as_times(then.edges)

@@ -30,7 +30,7 @@ from ldsvm.production.retraining import Decision
 
 
 @dataclass(frozen=True)
-class Known:
+class Champion:
     """The champion: its pipeline from raw rows to labels, and what was registered with it."""
 
     pipeline: Any
@@ -39,16 +39,16 @@ class Known:
     params: Mapping[str, Any]
 
     @classmethod
-    def of(cls, pipeline: Any, facts: Mapping[str, Any]) -> Known:
+    def of(cls, pipeline: Any, facts: Mapping[str, Any]) -> Champion:
         """Return the champion from its pipeline and its `facts`."""
         return cls(pipeline, Mark(**facts["mark"]), Profile(**facts["profile"]), facts["params"])
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was found before anything is trained.
+    """What was found in the data before anything is trained.
 
-    new: so many rows are newer than the champion's. sha256: of the content that was looked at.
+    new: number of rows that are newer than the champion's. sha256: of the data.
     """
 
     decision: Decision
@@ -62,8 +62,8 @@ class Challenge:
     """What is known before the challenger is trained; from here on the data are not read again.
 
     config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
-    where inputs are compared after the feature steps. champion: what the judge says of it; right (n,): the rows of the
-    holdout that it gets right; both None when there is none yet.
+    where inputs are compared after the feature steps. champion: its score; right (n,): the rows of the holdout that it
+    gets right; both None when there is no champion yet.
     """
 
     config: Config
@@ -92,7 +92,7 @@ class Duel:
         return self.result.score
 
 
-def asked(config: Config) -> str:
+def settings_digest(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods"}
     said = config.model_dump(mode="json", include=wanted)
@@ -101,24 +101,24 @@ def asked(config: Config) -> str:
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
-def rules(config: Config) -> ProductionConfig:
+def production_rules(config: Config) -> ProductionConfig:
     """Return the section production of a file that has one."""
     assert config.production is not None
     return config.production
 
 
 def look(
-    config: Config, champion: Known | None, judged: Iterable[Mapping[str, Any]] = (), acknowledged: str | None = None
+    config: Config, champion: Champion | None, judged: Iterable[Mapping[str, Any]] = (), acknowledged: str | None = None
 ) -> Look:
     """Look for new rows, compare them with the champion's training, and decide.
 
     judged: the facts of all challengers of this champion that were refused or rolled back; the same rows and settings
-    would give one of them again, and judging it twice would use up confidence for nothing.
-    acknowledged: digest of the content that a person has found right, which does not alarm again.
+    would give the same challenger again, and a second test of it would only use up confidence.
+    acknowledged: digest of the data that a person has acknowledged, so that they raise no alarm again.
     """
     reading = new_rows.read(config)
     mark = new_rows.mark(reading)
-    now = mark.sha256, asked(config)
+    now = mark.sha256, settings_digest(config)
     again = not config.refresh and any((one["mark"]["sha256"], one["asked"]) == now for one in judged)
     before = "on which a challenger was refused or rolled back already."
     if champion is None:
@@ -127,41 +127,41 @@ def look(
             return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None, mark.sha256)
         return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None, mark.sha256)
     _check_labels(config, reading.source, champion)
-    new = new_rows.fresh(config, reading, champion.mark)
-    news, drift = new_rows.news(reading, champion.mark, new), None
+    new = new_rows.find_new(config, reading, champion.mark)
+    changes, drift = new_rows.count_changes(reading, champion.mark, new), None
     if again:
-        return Look(Decision("skip", (f"{news.new:,} new rows, {before}",)), news.new, None, mark.sha256)
-    if news.new >= rules(config).least:
+        return Look(Decision("skip", (f"{changes.new:,} new rows, {before}",)), changes.new, None, mark.sha256)
+    if changes.new >= production_rules(config).least:
         rows, y = _rows(config, reading.source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
-    known = rules(config)
+    known = production_rules(config)
     if acknowledged == mark.sha256:
         known = known.model_copy(update={"acknowledge": True})
-    return Look(retraining.decide(known, news, drift), news.new, drift, mark.sha256)
+    return Look(retraining.decide(known, changes, drift), changes.new, drift, mark.sha256)
 
 
-def challenge(config: Config, champion: Known | None, looked_at: str | None = None) -> Challenge:
+def challenge(config: Config, champion: Champion | None, looked_at: str | None = None) -> Challenge:
     """Read and prepare the challenger's data, let the champion answer the holdout, and search around it.
 
-    looked_at: digest of the content that `look` found good. Raises DataError when it is another one by now.
+    looked_at: digest of the data that `look` saw. Raises DataError when they have changed since.
     """
     reading = new_rows.read(config)
     if looked_at not in (None, reading.source.data.sha256):
         raise DataError(f"The data of {config.dataset.name} were changed after they were looked at; start again.")
     source, said = reading.source, list[str]()
-    method = config.methods[name := rules(config).method]
+    method = config.methods[name := production_rules(config).method]
     if champion is None:
         split = draw_split(config, source, config.seed)
     else:
         _check_labels(config, source, champion)
-        split, said = divide(config, reading, new_rows.fresh(config, reading, champion.mark))
-        method = retraining.around(method, champion.params, rules(config))
+        split, said = divide(config, reading, new_rows.find_new(config, reading, champion.mark))
+        method = retraining.search_around(method, champion.params, production_rules(config))
     rows, _ = _rows(config, source, split.train)
-    inputs = retraining.inputs(rows) if retraining.raw(rows) else None
+    inputs = retraining.count_inputs(rows) if retraining.is_compared_raw(rows) else None
     score = right = None
     if champion is not None:
         rows, y = _rows(config, source, split.test)
-        rows = retraining.answerable(champion.pipeline, retraining.ordered(champion.pipeline, rows))
+        rows = retraining.fill_missing(champion.pipeline, retraining.in_training_order(champion.pipeline, rows))
         score = _score(config, champion.pipeline, rows, y)
         right = _right(champion.pipeline, rows, y, score)
     config = config.model_copy(update={"methods": {name: method}})
@@ -172,7 +172,8 @@ def challenge(config: Config, champion: Known | None, looked_at: str | None = No
 def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
     """Let the trained challenger answer the holdout too and apply the gate.
 
-    settings: `asked`. number: which challenger of this champion it is. Raises MethodFailed when it was not trained.
+    settings: of `settings_digest`. number: which challenger of this champion it is. Raises MethodFailed when it was not
+    trained.
     """
     config, prepared = made.config, made.prepared
     result = _result(config, prepared)
@@ -184,16 +185,16 @@ def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
         "profile": asdict(_profile(made, model)),
         "asked": settings,
     }
-    bounds, old, only = rules(config).gate, made.champion, (0, 0)
+    bounds, old, only = production_rules(config).gate, made.champion, (0, 0)
     if made.right is not None:
         ours, theirs = _right(model, *prepared.arrays("test", config.problems[0].labels), result.score), made.right
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-    pipeline = prepared.whole(model)  # from here on the model wants the names of its columns
+    pipeline = prepared.whole(model)  # this one takes tables whose columns have names
     return Duel(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
 
 
 def _result(config: Config, prepared: Prepared) -> Result:
-    problem, name = config.problems[0], rules(config).method
+    problem, name = config.problems[0], production_rules(config).method
     outcome = record.outcome(config, [prepared], problem, name)
     if outcome is None or outcome.failure:
         raise MethodFailed(f"{name} on {problem.name}: {outcome.failure if outcome else 'no result'}")
@@ -201,18 +202,19 @@ def _result(config: Config, prepared: Prepared) -> Result:
 
 
 def _challenger(config: Config, prepared: Prepared) -> Any:
-    place = record.place(config, prepared, config.problems[0], rules(config).method)
+    place = record.place(config, prepared, config.problems[0], production_rules(config).method)
     return loads((place / record.MODEL).read_bytes())
 
 
 def _profile(made: Challenge, model: Any) -> Profile:
-    """Count what the challenger was trained on; what was fitted to training rows, its map and its feature steps, is
-    counted on the others.
+    """Return the profile of the challenger's training.
+
+    What depends on its map or feature steps, which were fitted to the training rows, is counted on the other rows.
     """
     labels = made.config.problems[0].labels
     X, y = made.prepared.arrays("train", labels)
     others = [made.prepared.arrays(part, labels)[0] for part in ("validation", "test")]
-    inputs = made.inputs or retraining.inputs(_together(others))
+    inputs = made.inputs or retraining.count_inputs(_together(others))
     return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in others]))
 
 
@@ -226,12 +228,12 @@ def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
     """Let the judge score the champion as it did the challenger: the model alone, on rows after its feature steps."""
     steps = getattr(pipeline, "steps", None)
     model, X = (pipeline, inputs) if steps is None else (steps[-1][1], pipeline[:-1].transform(inputs))
-    method = lookup(config.methods[rules(config).method].estimator)
+    method = lookup(config.methods[production_rules(config).method].estimator)
     return judge(model, method, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
 
 
 def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool_]:
-    """Return which rows (n,) a model gets right, as many as the judge found."""
+    """Return which rows (n,) a model gets right; their number agrees with the judge's."""
     right: NDArray[np.bool_] = model.predict(X) == y
     assert int((~right).sum()) == score.n_wrong, "the judge and McNemar's test must count the same rows"
     return right
@@ -248,5 +250,5 @@ def _labels(config: Config, y: NDArray[Any]) -> NDArray[Any]:
     return y.astype(str) if y.dtype == object else y
 
 
-def _check_labels(config: Config, source: Source, champion: Known) -> None:
+def _check_labels(config: Config, source: Source, champion: Champion) -> None:
     retraining.check_labels(champion.pipeline.classes_, _labels(config, source.data.train.y))

@@ -1,9 +1,9 @@
-"""The models in use and those before them: versions of one name in MLflow's registry, and who has which alias.
+"""The production model: its versions in MLflow's registry, and their aliases.
 
-`champion` is the version in use and `previous` the one before it, to go back to. An alias moves at once or not at all.
-What moves one holds a lock in the folder of results and looks again who the champion is, so that of two retrainings
-that judged against the same champion only one is promoted. Both aliases cannot move in one step, so what is meant is
-written down first, and whoever finds it there after a kill finishes it.
+`champion` is the version in use, `previous` the one before it, to go back to. Aliases move under a lock in the folder
+of results, and only after another look at who the champion is: of two retrainings that were judged against the same
+champion only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a
+kill the next process finishes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AGAINST = "ldsvm.challenged_version"  # tag of a version: the number of the cham
 EARLIER = "ldsvm.champion"  # the same tag in registries of earlier releases
 NONE = "0"  # in place of a version's number
 LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: how many have challenged it
-ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the content that a person has found right
+ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the data that a person has acknowledged
 MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
 MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
@@ -52,11 +52,11 @@ class Version:
 
 
 @contextmanager
-def turn(runs: Path, model: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+def one_at_a_time(runs: Path, model: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Let one retraining of a production model at a time work in the folder `runs`, however it was started.
 
-    The next one waits before it looks for new rows, so it finds what became of them and does not judge them again.
-    on_wait: called before it waits.
+    The next one waits before it looks for new rows, so it sees the outcome of this one and does not judge the same rows
+    again. on_wait: called before it waits.
     """
     folder = runs / "registry" / model
     with ExitStack() as stack:
@@ -81,7 +81,7 @@ class Registry:
                 self._finish()
         return self._get(alias)
 
-    def needed(self, alias: str = CHAMPION) -> Version:
+    def require(self, alias: str = CHAMPION) -> Version:
         """Return the version that has an alias; raise RegistryFailed when none has it."""
         found = self.get(alias)
         if found is None:
@@ -91,44 +91,45 @@ class Registry:
             raise RegistryFailed(f"No version of {self.name} is {alias} yet ({known}); {after} makes one.")
         return found
 
-    def judged(self, champion: Version | None) -> list[Version]:
-        """Return the versions that challenged a champion, None stands for the time before the first, oldest first."""
+    def challengers(self, champion: Version | None) -> list[Version]:
+        """Return the versions that challenged a champion, oldest first. None: those made when there was no champion."""
         found = self.client.search_model_versions(f"name = '{self.name}'")
         against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER)) for one in found}
         numbers = sorted(number for number, other in against.items() if other == _number(champion))
         return [self.version(number) for number in numbers]
 
-    def verdicts(self, champion: Version | None) -> list[dict[str, Any]]:
+    def challenger_facts(self, champion: Version | None) -> list[dict[str, Any]]:
         """Return the facts of every version that challenged this champion and had its verdict, oldest first.
 
         A version that was promoted and rolled back counts: on the same rows it would only be promoted again. Versions
         whose run or facts are gone are left out.
         """
         found = []
-        for version in self.judged(champion):
-            with suppress(RegistryFailed):  # nobody needs what was refused
-                if self._ended(version):
+        for version in self.challengers(champion):
+            with suppress(RegistryFailed):  # without its facts the same challenger is trained again, which does no harm
+                if self._has_verdict(version):
                     found.append(self.facts(version))
         return found
 
-    def look(self, champion: Version | None) -> int:
-        """Return which challenger of this champion is judged now, from 1. None gets the number of another one, also
-        when two are judged at once or versions were deleted.
+    def next_number(self, champion: Version | None) -> int:
+        """Return the number of the next challenger of this champion, from 1.
+
+        No number is given twice, even if two are judged at once or versions were deleted.
         """
         with self._alone():
-            self._begin()
+            self._create_if_missing()
             key = f"{LOOKS}.{_number(champion)}"
-            number = 1 + max(int(self._model().tags.get(key, 0)), len(self.judged(champion)))
+            number = 1 + max(int(self._model().tags.get(key, 0)), len(self.challengers(champion)))
             self.client.set_registered_model_tag(self.name, key, str(number))
         return number
 
     def acknowledged(self) -> str | None:
-        """Return the digest of the content that a person has found right last."""
+        """Return the digest of the data that a person has acknowledged last."""
         found: str | None = self._model().tags.get(ACKNOWLEDGED)
         return found
 
     def acknowledge(self, digest: str) -> None:
-        """Remember the digest of a content that a person has found right."""
+        """Remember the digest of data that a person has acknowledged."""
         self.client.set_registered_model_tag(self.name, ACKNOWLEDGED, digest)
 
     def version(self, number: int) -> Version:
@@ -140,12 +141,12 @@ class Registry:
         """Add a version, without an alias. source: what `Run.model` returned. against: the champion it challenged."""
         run.text(FACTS, json.dumps(facts))
         with self._alone():
-            self._begin()
+            self._create_if_missing()
         made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
 
     def describe(self, version: Version, card: str, **tags: str) -> None:
-        """Set the Markdown text that a version's page shows, once it is known what becomes of it.
+        """Set the Markdown text that a version's page shows, once it has been promoted or refused.
 
         tags: facts that its page and the list of versions show, such as the verdict; "ldsvm." comes before each key.
         """
@@ -154,23 +155,23 @@ class Registry:
             self.client.set_model_version_tag(self.name, str(version.number), f"ldsvm.{key}", value)
 
     def promote(self, version: Version, instead_of: Version | None) -> bool:
-        """Make a version the champion unless somebody else than `instead_of` is by now; return whether it is."""
+        """Make a version the champion if `instead_of` still is; return whether it was promoted."""
         with self._alone():
             self._finish()
             now = self._get(CHAMPION)
             if (now and now.number) != (instead_of and instead_of.number):
                 return False
-            self._crown(version, now)
+            self._move_to(version, now)
         return True
 
     def rollback(self) -> tuple[Version, Version]:
-        """Let the champion and the version before it change places; return the new champion and the old one."""
+        """Swap the champion and the version before it; return the new champion and the old one."""
         with self._alone():
             self._finish()
-            now, before = self.needed(), self.needed(PREVIOUS)
+            now, before = self.require(), self.require(PREVIOUS)
             if now.number == before.number:
                 raise RegistryFailed(f"{now} is both champion and previous; there is nothing to go back to.")
-            self._crown(before, now)
+            self._move_to(before, now)
         return before, now
 
     def facts(self, version: Version) -> dict[str, Any]:
@@ -189,9 +190,9 @@ class Registry:
         return found
 
     def model(self, version: Version) -> Any:
-        """Return the fitted pipeline of a version, from the data as they came to labels.
+        """Return the fitted pipeline of a version, from raw rows to labels.
 
-        Only types of ours, NumPy's, SciPy's and scikit-learn's are made, whatever the file asks for.
+        Only types of ours, NumPy, SciPy and scikit-learn are loaded, whatever the file asks for.
         """
         with TemporaryDirectory() as folder:
             try:
@@ -202,7 +203,7 @@ class Registry:
                     "choose another production.model."
                 ) from error
 
-    def _ended(self, version: Version) -> bool:
+    def _has_verdict(self, version: Version) -> bool:
         try:
             return bool(self.client.get_run(version.run_id).info.status == "FINISHED")
         except TrackingFailed:
@@ -210,21 +211,21 @@ class Registry:
         except Exception as error:  # MLflow's own, for a run that was removed
             raise RegistryFailed(f"{version} has lost its run ({redacted(str(error))}).") from error
 
-    def _begin(self) -> None:
+    def _create_if_missing(self) -> None:
         if not self.client.search_registered_models(f"name = '{self.name}'"):
             about = f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it."
             self.client.create_registered_model(self.name, description=about)
 
-    def _crown(self, version: Version, instead_of: Version | None) -> None:
+    def _move_to(self, version: Version, instead_of: Version | None) -> None:
         self.client.set_registered_model_tag(self.name, MOVE, f"{_number(version)} {_number(instead_of)}")
         self._finish()
 
     def _finish(self) -> None:
-        """Move the aliases to where they are meant to be, also after a kill; no version ever has both."""
+        """Finish the move of the aliases that the tag says, if there is one; no version ever has both."""
         if (meant := self._model().tags.get(MOVE)) is None:
             return
         champion, previous = meant.split()
-        if str(self._model().aliases.get(PREVIOUS)) == champion:  # a number or a text, as the store likes
+        if str(self._model().aliases.get(PREVIOUS)) == champion:  # some stores return a number, others a text
             self.client.delete_registered_model_alias(self.name, PREVIOUS)
         self.client.set_registered_model_alias(self.name, CHAMPION, champion)
         if previous != NONE:

@@ -1,4 +1,4 @@
-"""How old and new rows are divided into those that train, validate, and judge. No MLflow."""
+"""The split of a retraining: which old and new rows train, validate, and judge."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _check(holdout: float, new: Rows, split: Split, judges: int = 1) -> None:
 
 
 def _unseen(reading: Reading, split: Split) -> tuple[Split, int]:
-    """Return the split without those test rows whose inputs equal a row's outside of it, and how many those were."""
+    """Return the split without test rows whose inputs equal those of a row outside the test set, and their number."""
     keys, others = keys_of(reading.source.data.train.X), ~reading.copies
     others[split.test] = False
     seen = np.isin(keys[split.test], keys[others])
@@ -112,7 +112,7 @@ def _untrained(reading: Reading, split: Split) -> Rows:
 
 
 def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> Split | None:
-    """Return a split, None where times cannot tell two parts of its rows."""
+    """Return a split; None if by time no two parts can be made, since too many rows have the latest time."""
     rules, how = config.production, config.split
     assert rules is not None
     groups = reading.source.data.train.groups
@@ -126,7 +126,7 @@ def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> S
         return None
     test = places[which]
     rest = np.setdiff1d(np.flatnonzero(~reading.copies), test)
-    if groups is not None:  # of old rows too: what the challenger has seen of a group says something of the rest
+    if groups is not None:  # old rows too: a challenger that has seen part of a group knows something of the rest
         rest = rest[~np.isin(groups[rest], groups[test])]
     chosen = _share(config, reading, rest, how.validation / (how.train + how.validation), by_time)
     return None if chosen is None else Split(np.delete(rest, chosen), rest[chosen], test, official_test=False)
@@ -135,10 +135,10 @@ def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> S
 def _share(
     config: Config, reading: Reading, places: NDArray[np.intp], share: float, by_time: bool
 ) -> NDArray[np.int64] | None:
-    """Return which of these rows, (m,) numbers into the places, make a share of them; None where times do not tell."""
+    """Return a share of these rows, as (m,) indices into places; None if too many rows have the latest time."""
     rows, numbers = reading.source.data.train, reading.source.kept[places]
     n = round(share * len(places))
-    if not 0 < n < len(places):  # `divide` says what is wrong
+    if not 0 < n < len(places):  # `divide` raises the error
         return np.arange(min(n, len(places)), dtype=np.int64)
     sizes: dict[str, Any] = {"train": len(places) - n, "validation": n}
     if rows.groups is not None:

@@ -1,4 +1,4 @@
-"""What new rows call for, how they differ from a model's training, and where its successor is searched. No MLflow."""
+"""Whether new rows are a reason to retrain, how they differ from the training, and the search around the champion."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
 from ldsvm.experiment.prepared import as_they_came
-from ldsvm.production.drift import Drift, Inputs, Profile, compare, counted
-from ldsvm.production.new_rows import News
+from ldsvm.production.drift import Drift, Inputs, Profile, compare, count_bins
+from ldsvm.production.new_rows import Changes
 
 WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_change")  # parameters that are counts
 JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
@@ -32,13 +32,13 @@ class Decision:
 
     @property
     def sentence(self) -> str:
-        """Both in one line."""
+        """Action and reasons in one line."""
         return f"{self.action}: {' '.join(self.reasons)}"
 
 
-def decide(rules: ProductionConfig, found: News, drift: Drift | None) -> Decision:
-    """Say what has come and gone, and how new rows drifted, call for. drift: None where they are too few."""
-    every = [*_counted(rules, found), *_drifted(rules, drift)]
+def decide(rules: ProductionConfig, found: Changes, drift: Drift | None) -> Decision:
+    """Decide what to do about changed rows and their drift. drift: None if there are too few new rows."""
+    every = [*_describe_changes(rules, found), *_describe_drift(rules, drift)]
     said, alarm = [sentence for sentence, _ in every], any(reason for _, reason in every)
     if alarm and not rules.acknowledge:
         go_on = "Look at the data; when they are right, go on with production.acknowledge=true."
@@ -54,11 +54,11 @@ def decide(rules: ProductionConfig, found: News, drift: Drift | None) -> Decisio
     return Decision("retrain", tuple(said))
 
 
-Sentences = list[tuple[str, bool]]  # and which are a reason that a person should look
+Sentences = list[tuple[str, bool]]  # each with whether a person should look at the data
 
 
-def _counted(rules: ProductionConfig, found: News) -> Sentences:
-    """Return what came and went."""
+def _describe_changes(rules: ProductionConfig, found: Changes) -> Sentences:
+    """Return sentences about rows that came and went."""
     said = [(f"{found.new:,} new rows.", False)]
     if found.repeated:
         said.append((f"{found.repeated:,} rows of new files equal rows of others, so they do not count as new.", False))
@@ -80,8 +80,8 @@ def _counted(rules: ProductionConfig, found: News) -> Sentences:
     return said
 
 
-def _drifted(rules: ProductionConfig, drift: Drift | None) -> Sentences:
-    """Return how new rows differ."""
+def _describe_drift(rules: ProductionConfig, drift: Drift | None) -> Sentences:
+    """Return sentences about how new rows differ from the training."""
     if drift is None:
         return []
     said = [(sentence, False) for sentence in drift.sentences]
@@ -93,13 +93,13 @@ def _drifted(rules: ProductionConfig, drift: Drift | None) -> Sentences:
     return said
 
 
-def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
+def search_around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionConfig) -> MethodConfig:
     """Return the method with a short search around the champion's parameters instead of its own.
 
-    A searched number is divided by, left at, and multiplied by the factor, basis functions up to the gate's ceiling;
-    what else is searched stays as the champion has it, and what the file fixes is as the file says.
+    A number that the file searches is tried at the champion's value, divided by the factor, and multiplied by it (basis
+    functions up to the gate's ceiling). Other searched parameters keep the champion's value, fixed ones the file's.
     """
-    near = {key: params[key] for key in method.space if _number(params.get(key))}
+    near = {key: params[key] for key in method.space if _is_number(params.get(key))}
     space = {key: _near(key, value, rules) for key, value in near.items()}
     count = math.prod(len(values) for values in space.values())
     strategy = StrategyConfig(n_candidates=rules.trials) if count > rules.trials else None
@@ -108,7 +108,7 @@ def around(method: MethodConfig, params: Mapping[str, Any], rules: ProductionCon
     return method.model_copy(update={"params": fixed, "search": space, "strategy": strategy})
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -123,25 +123,25 @@ def _near(key: str, value: float, rules: ProductionConfig) -> list[Scalar]:
 def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
     """Return how new rows differ from those that the model was trained on. rows: as they came (n, D), or texts (n,)."""
     assert config.production is not None
-    rows = ordered(pipeline, rows)
-    X = rows if raw(rows) else _features(pipeline, rows)
+    rows = in_training_order(pipeline, rows)
+    X = rows if is_compared_raw(rows) else _features(pipeline, rows)
     known = X.to_numpy() if hasattr(X, "columns") else X
-    return compare(then, known, y, pipeline.transform(answerable(pipeline, rows)), config.production.drift)
+    return compare(then, known, y, pipeline.transform(fill_missing(pipeline, rows)), config.production.drift)
 
 
-def raw(rows: Any) -> bool:
-    """Return whether rows are compared as they came: dense numbers. Others are after a model's feature steps."""
+def is_compared_raw(rows: Any) -> bool:
+    """Return whether rows are compared as they came: dense numbers are, others only after the model's feature steps."""
     return hasattr(rows, "columns") or (isinstance(rows, np.ndarray) and rows.dtype != object)
 
 
-def inputs(rows: Any) -> Inputs:
+def count_inputs(rows: Any) -> Inputs:
     """Return the counts of rows (N, D) as they came, a table or an array, or of sparse or dense features."""
     if hasattr(rows, "columns"):
-        return counted(rows.to_numpy(), [str(name) for name in rows.columns])
-    return counted(rows, [f"{'input' if raw(rows) else 'feature'} {d}" for d in range(rows.shape[1])])
+        return count_bins(rows.to_numpy(), [str(name) for name in rows.columns])
+    return count_bins(rows, [f"{'input' if is_compared_raw(rows) else 'feature'} {d}" for d in range(rows.shape[1])])
 
 
-def ordered(pipeline: Any, rows: Any) -> Any:
+def in_training_order(pipeline: Any, rows: Any) -> Any:
     """Return rows with the columns of a model's training, in its order. Raises DataError where columns are absent."""
     names = getattr(pipeline, "feature_names_in_", None)
     if names is not None and hasattr(rows, "columns"):
@@ -170,8 +170,8 @@ def check_labels(known: NDArray[Any], y: NDArray[Any]) -> None:
         )
 
 
-def answerable(pipeline: Any, rows: Any) -> Any:
-    """Return rows that a model can answer: one whose training knew no missing values gets medians of these rows."""
+def fill_missing(pipeline: Any, rows: Any) -> Any:
+    """Return rows with missing values replaced by the medians of these rows, unless the model imputes them itself."""
     from sklearn.impute import SimpleImputer
 
     if rows.ndim == 1 or any(isinstance(step, SimpleImputer) for _, step in getattr(pipeline, "steps", ())):

@@ -29,7 +29,7 @@ from ldsvm.datasets.words import shown
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
-FORMULA = r"^[=+\-@\t\r\n]"  # what spreadsheets run
+FORMULA = r"^[=+\-@\t\r\n]"  # first characters of what spreadsheets run as a formula
 NUMBER = r"^[+-]?([\d.,]*|[\d.,]+e[+-]?\d+|inf|infinity|nan)$"  # also a lone sign, as for no value
 
 
@@ -47,7 +47,7 @@ def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> i
         chunks = folder / _digest(job, [one.file for one in streams])
         try:
             done = _answered(streams, job, pipeline, kept, chunks, on_rows)
-        except DataError:  # another run of the same job would end the same way
+        except DataError:  # a second run would fail the same way, so the chunks are of no use
             shutil.rmtree(chunks, ignore_errors=True)
             if not any(path.is_dir() for path in folder.iterdir()):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -117,7 +117,7 @@ def _alone(job: Scoring) -> Iterator[Path]:
 
 
 def _digest(job: Scoring, files: Sequence[Path]) -> str:
-    """Return what names the chunks of just this job."""
+    """Return a digest that names the folder of this job's chunks."""
     facts = {**asdict(job), "output": str(job.output), "files": [_identity(file) for file in files]}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""From the results of an experiment to its report: figures, tables, one page."""
+"""Figures and texts of the report of an experiment."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def pictures(config: Config, problem: ProblemConfig, prepared: Prepared, outcome
     return found
 
 
-def named(config: Config, problem: ProblemConfig) -> str:
-    """Return what the figures of a problem are called."""
+def title_of(config: Config, problem: ProblemConfig) -> str:
+    """Return the title of a problem's figures."""
     return config.title if len(config.problems) == 1 else f"{config.title}, {problem.name}"
 
 
@@ -72,7 +72,7 @@ def overview(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) ->
     judged = [o for o in outcomes if o.judged]
     ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
-    drawing = plotting.overview(judged, named(config, problem), ours)
+    drawing = plotting.overview(judged, title_of(config, problem), ours)
     caption = "The smallest error on top; left is better. Methods without basis functions have no point in the middle."
     return html.Picture(
         "overview", drawing, f"Test error, basis functions, prediction time: {words}.", caption, wide=True
@@ -102,7 +102,7 @@ def projections(
         "class, of more than two the plane is shown that puts the classes apart; those that a method learnt are named "
         "in its panel where they are finer."
     )
-    drawing = draw_projections(panels, f"{named(config, problem)}{where}")
+    drawing = draw_projections(panels, f"{title_of(config, problem)}{where}")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
 
 
@@ -113,7 +113,7 @@ def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome:
 
 
 def named_labels(y: Any, labels: str) -> Any:
-    """Return labels (N,) as figures call them."""
+    """Return labels (N,) as figures name them."""
     return np.where(y == 0, "even", "odd") if labels == "parity" else y
 
 
@@ -150,7 +150,7 @@ def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
 def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dict[str, Any]:
     """Return what the page shows of one problem, but for figures."""
     about = (
-        f"Labels: {LABELS[problem.labels]}. {_finer(config, problem, outcomes)}"
+        f"Labels: {LABELS[problem.labels]}. {_sentence_on_labels(config, problem, outcomes)}"
         "Error and prediction time are of the test set; ours is marked."
         f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
     )
@@ -160,12 +160,12 @@ def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dic
         "outcomes": outcomes,
         "ours": next((o.method for o in outcomes if lookup(o.first.estimator).iterative), None),
         "chosen": {o.method: tables.point(o.params) for o in outcomes if o.judged},
-        "claims": claims.table(claims.judged(config, [(problem.name, outcomes)])),
+        "claims": claims.table(claims.judge_claims(config, [(problem.name, outcomes)])),
         "published": config.published and {"table": tables.published(config, outcomes), "sources": _sources(config)},
     }
 
 
-def _finer(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> str:
+def _sentence_on_labels(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> str:
     """Return a sentence about methods that learn other labels than the problem's."""
     names = [o.method for o in outcomes if config.methods[o.method].labels not in (None, problem.labels)]
     if not names:
@@ -221,7 +221,7 @@ def circumstances(n_jobs: int) -> dict[str, str]:
 def _version(package: str) -> str:
     try:
         return version(package)
-    except PackageNotFoundError:  # such as this package itself, run from a checkout without an installation
+    except PackageNotFoundError:  # this package itself, if it is not installed
         return "not installed"
 
 

@@ -1,4 +1,4 @@
-"""A model card, Markdown made from what was measured, and the verdict that let the model into use or kept it out."""
+"""The model card in Markdown: what was measured, and the verdict of the gate."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _limits(prepared: Prepared, score: Score) -> list[str]:
     rarest = min((sum(row), str(name)) for row, name in zip(score.confusion, score.classes, strict=True))
     return [
         "It knows the classes of its training only, and gives one of them to any row, however strange; far rows are "
-        "told by a large distance to all class centroids in the latent space.",
+        "recognised by a large distance to all class centroids in the latent space.",
         "Its scores are margins, not probabilities.",
         f"The error is that of rows like those of the holdout; its rarest class there, {rarest[1]}, has {rarest[0]:,}.",
         f"It takes {prepared.n_features:,} features after the steps above, all of them present.",

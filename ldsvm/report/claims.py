@@ -1,4 +1,4 @@
-"""Whether what was expected holds: each claim beside what was measured."""
+"""Claims: what was expected, whether it holds here, and what was measured."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ class Claim:
     measured: str
 
 
-def judged(config: Config, series: Series) -> list[Claim]:
+def judge_claims(config: Config, series: Series) -> list[Claim]:
     """Return the claims of an experiment with the verdict on each. series: one entry when nothing is varied."""
     return [_verdict(config, claim, series) for claim in config.claims]
 
 
 def _verdict(config: Config, claim: ClaimConfig, series: Series) -> Claim:
-    found = [_at(config, claim, {o.method: 100 * o.error for o in outcomes if o.judged}) for _, outcomes in series]
+    found = [
+        _check_errors(config, claim, {o.method: 100 * o.error for o in outcomes if o.judged}) for _, outcomes in series
+    ]
     places = [words for words, _ in series]
     good = sum(holds for holds, _ in found)
     if len(found) == 1:
@@ -41,7 +43,7 @@ def _verdict(config: Config, claim: ClaimConfig, series: Series) -> Claim:
     return Claim(claim.text, good >= claim.share * len(found) - 1e-9, measured)
 
 
-def _at(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[bool, str]:
+def _check_errors(config: Config, claim: ClaimConfig, errors: dict[str, float]) -> tuple[bool, str]:
     """Return whether a claim holds for these test errors, in per cent, and the errors that decide, in words."""
     rivals = config.others if claim.than == "others" else claim.than
     if missing := [name for name in [*claim.of, *rivals] if name not in errors]:
@@ -67,7 +69,7 @@ def save(folder: Path, claims: Mapping[str, Sequence[Claim]]) -> Path:
 
 
 def read(folder: Path) -> dict[str, list[Claim]]:
-    """Read what `save` wrote; nothing where there is nothing."""
+    """Read what `save` wrote; empty when there is no file."""
     if not (folder / FILE).is_file():
         return {}
     found = json.loads((folder / FILE).read_text(encoding="utf-8"))

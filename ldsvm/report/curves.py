@@ -26,7 +26,7 @@ def publish_curves(config: Config, variants: Sequence[Config], splits: Sequence[
             (f"{config.vary.label} {value}", publish.collect(variant, problem))
             for value, variant in zip(config.vary.values, variants, strict=True)
         ]
-        verdicts[problem.name] = claims.judged(config, series)
+        verdicts[problem.name] = claims.judge_claims(config, series)
         part, files[problem.name] = _problem(config, problem, variants, series, verdicts[problem.name])
         problems.append(part)
     claims.save(config.results, verdicts)
@@ -119,7 +119,7 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
     found = [_by_name(outcomes) for outcomes in series]
     lines = [_line(config, name, [those.get(name) for those in found]) for name in config.methods]
     several = max((len(o.results) for those in found for o in those.values()), default=1)
-    title, vary = build.named(config, problem), config.vary
+    title, vary = build.title_of(config, problem), config.vary
     drawing = curves(vary.values, lines, title, vary.label, log=vary.log, several=several > 1)
     alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
     caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; ours in blue."

@@ -1,4 +1,4 @@
-"""Texts of others inside Markdown: names, labels and messages that must not become headings, links or HTML."""
+"""Escape names, labels and messages for Markdown, so that they do not become headings, links or HTML."""
 
 from __future__ import annotations
 

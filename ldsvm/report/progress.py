@@ -1,4 +1,4 @@
-"""How far the search and the training of a method are, in words."""
+"""Progress of the search and the training of a method, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldsvm.experiment.search.trial import Trial
 
 
 class Progress:
-    """Tells how far a method is on split number i of n, from 0. tell: gets a text, and the share that is done."""
+    """Reports the progress of a method on split i of n, from 0. tell: gets a text, and the share that is done."""
 
     def __init__(self, tell: Callable[[str, float | None], None], i: int, n: int) -> None:
         self._tell, self._i, self._n = tell, i, n
@@ -20,11 +20,11 @@ class Progress:
         self._first, self._since = -1, 0.0
 
     def trials(self, done: list[Trial], total: int) -> None:
-        """Tell how far the search is, its best so far, and how long it will take at this pace."""
+        """Report how many trials are done, the best so far, and the time left at this pace."""
         whole = [t for t in done if t.resource is None] or done  # until then, those of the first rungs
         good = [t.valid_error for t in whole if t.valid_error is not None]
         best = f"best on validation {percent(min(good))}" if good else "none succeeded yet"
-        if self._first < 0:  # from the journal, or after the start of some process: the pace is that of the later ones
+        if self._first < 0:  # these come from the journal or include starting processes; later ones give the pace
             self._first, self._since = len(done), time.monotonic()
         new, passed = len(done) - self._first, time.monotonic() - self._since
         left = f", {time_left(passed / new * (total - len(done)))}" if new and total > len(done) else ""
@@ -32,7 +32,7 @@ class Progress:
         self._tell(self._standing, (self._i + len(done) / (total + 1)) / self._n)  # the fit that is judged is one more
 
     def step(self, row: dict[str, Any]) -> None:
-        """Tell how far one training is: what it does before it iterates, or the last iteration."""
+        """Report how far one fit is: what it does before it iterates, or its last iteration."""
         said = row.get("doing")
         if said is None:
             point = f"C={row['C']:g} " if "C" in row else ""
@@ -41,7 +41,7 @@ class Progress:
 
 
 def time_left(seconds: float) -> str:
-    """Return seconds as people say them.
+    """Return the time left, rounded, in seconds, minutes or hours.
 
     >>> time_left(40), time_left(180)
     ('about 40 s left', 'about 3 min left')

@@ -1,4 +1,4 @@
-"""Write the report of the results in a folder, and hang it on their runs in the tracking store."""
+"""Write the report of the results in a folder, and attach it to their runs in the tracking store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ldsvm.report.build import write
 from ldsvm.tracking.client import Run, Tracker
 
 REPORT, FACTS = "report.html", "prepared.json"
-EXTRACT = "extract.html"  # what a page over several experiments shows of one
+EXTRACT = "extract.html"  # a part of the page that `paper.overview` shows
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def failures(config: Config) -> list[str]:
 
 
 def collect(config: Config, problem: ProblemConfig) -> list[Outcome]:
-    """Return the outcomes of one problem that are there, complete, and of the data prepared last."""
+    """Return the complete outcomes of one problem on the data prepared last."""
     facts = config.results / FACTS
     return record.collect(config, preparation.read(facts), problem) if facts.is_file() else []
 
@@ -61,7 +61,7 @@ def publish(config: Config, splits: Sequence[Prepared]) -> Published:
             ]
             part, files[problem.name] = _problem(config, splits[0], problem, outcomes, shown)
             problems.append(part)
-    claims.save(config.results, {name: claims.judged(config, [(name, those)]) for name, those in found.items()})
+    claims.save(config.results, {name: claims.judge_claims(config, [(name, those)]) for name, those in found.items()})
     shows = {"title": config.title, "opening": _opening(config, found), "problems": problems}
     write(config.results / EXTRACT, html.render("contest_extract.html", **shows))
     page = html.render("contest.html", **shows, **build.closing(config, splits))
@@ -69,7 +69,7 @@ def publish(config: Config, splits: Sequence[Prepared]) -> Published:
 
 
 def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> None:
-    """Hang the files on the runs that they show. runs: by the name of the problem."""
+    """Attach the files to the runs that they show. runs: by the name of the problem."""
     tracker = Tracker(config.paths.runs, config.name)
     for name, those in runs.items():
         files = published.files.get(name, {"": []})
@@ -79,7 +79,7 @@ def attach(config: Config, published: Published, runs: Mapping[str, Runs]) -> No
 
 
 def describe(run: Run, config: Config, problem: ProblemConfig, names: Sequence[str], about: str = "") -> None:
-    """Write the standing of the methods `names` into the name, behind `about`, and the page of a problem's run."""
+    """Set name and page of a problem's run to the results of the methods `names` so far. about: start of the name."""
     found = [outcome for outcome in collect(config, problem) if outcome.method in names]
     stopped = "" if len(found) == len(names) else f"stopped after {len(found)} of {len(names)} · "
     run.describe(name=f"{about}{problem.name} · {stopped}{standing(found)}", note=build.note(problem, found))

@@ -1,4 +1,4 @@
-"""What a retraining leaves in the tracking store and in the registry of models."""
+"""Record a retraining in the tracking store and in the registry of models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def register(
 
 
 def record_decision(config: Config, tracker: Tracker, look: Look, champion: Version | None) -> None:
-    """Leave a run that says why nothing was trained."""
+    """Record, in a run of its own, why nothing was trained."""
     decision, data = look.decision, config.dataset
     with tracker.run(f"retrain · {decision.action}", kind="retrain") as run:
         run.dataset(data.name, look.sha256[:12], str(data.path or data.name), {"new rows": look.new})

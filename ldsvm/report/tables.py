@@ -122,14 +122,14 @@ def trial_rows(result: Result) -> tuple[list[str], Rows]:
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         stop = [trial.stop_reason] if trial.stop_reason else []
-        notes = "; ".join([*stop, *(n for n in trial.notes if _telling(n, trial))])
+        notes = "; ".join([*stop, *(n for n in trial.notes if _is_informative(n, trial))])
         remark = trial.failure.sentence if trial.failure else notes
         rows.append([*(value(trial.params[n]) for n in names), *resource, error, size, seconds(trial.train_s), remark])
     return header, rows
 
 
-def _telling(remark: str, trial: Trial) -> bool:
-    """Whether a note says more than that a fit with less than everything did not converge."""
+def _is_informative(remark: str, trial: Trial) -> bool:
+    """Whether a note is worth showing: of a fit with a part of the resource, convergence warnings are not."""
     return trial.resource is None or not remark.startswith("ConvergenceWarning")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from flows import retrain
 from ldsvm.production.promotion import Look
-from ldsvm.production.registry import turn
+from ldsvm.production.registry import one_at_a_time
 from ldsvm.production.retraining import Decision
 
 
@@ -33,7 +33,7 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
         return done[-1]
 
     def said(text: str) -> None:
-        assert text == "another retraining of m is at work; this one waits for its end"
+        assert text == "another retraining of m is running; this one waits for its end"
         waits.set()
 
     monkeypatch.setattr(
@@ -51,9 +51,9 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
 
 
 def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="failed"), turn(tmp_path, "m"):
+    with pytest.raises(ValueError, match="failed"), one_at_a_time(tmp_path, "m"):
         raise ValueError("failed")
-    with turn(tmp_path, "m"):
+    with one_at_a_time(tmp_path, "m"):
         pass
 
 

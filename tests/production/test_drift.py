@@ -16,11 +16,11 @@ from ldsvm.production.drift import (
     DriftConfig,
     Profile,
     compare,
-    counted,
-    homogeneity,
+    count_bins,
+    p_of_homogeneity,
+    p_of_no_change,
     profile,
     stability,
-    unmoved,
 )
 
 RULES = DriftConfig()
@@ -43,7 +43,7 @@ def seen(n: int = 5000, seed: int = 0) -> Profile:
 
 def described(X: Any, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any] | None = None) -> Profile:
     names = [f"c{d}" for d in range(X.shape[1])]
-    return profile(counted(X, names), y, F, F if unseen is None else unseen)
+    return profile(count_bins(X, names), y, F, F if unseen is None else unseen)
 
 
 def against(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig = RULES) -> Drift:
@@ -128,17 +128,17 @@ def test_p_values_are_uniform_when_nothing_has_moved() -> None:
     rng = np.random.default_rng(9)
     shares = np.full(5, 0.2)
     old, new = rng.multinomial(2000, shares, 1000), rng.multinomial(500, shares, 1000)
-    found = np.array([homogeneity(*pair) for pair in zip(old.astype(float), new.astype(float), strict=True)])
+    found = np.array([p_of_homogeneity(*pair) for pair in zip(old.astype(float), new.astype(float), strict=True)])
     assert 0.03 < (found < 0.05).mean() < 0.07
-    assert homogeneity(np.array([5.0, 0.0]), np.array([3.0, 0.0])) == 1.0
-    assert homogeneity(np.array([5.0, 1.0]), np.zeros(2)) == 1.0
+    assert p_of_homogeneity(np.array([5.0, 0.0]), np.array([3.0, 0.0])) == 1.0
+    assert p_of_homogeneity(np.array([5.0, 1.0]), np.zeros(2)) == 1.0
 
 
 def test_twenty_bins_of_one_row_are_put_together_and_the_rest_of_a_row_joins_its_neighbour() -> None:
     ones = np.ones(22)
-    assert homogeneity(ones, ones) == 1.0
+    assert p_of_homogeneity(ones, ones) == 1.0
     halves = np.r_[np.ones(10), np.zeros(11), 1], np.r_[np.zeros(10), np.ones(11), 0]  # ten and one against eleven
-    assert homogeneity(*halves) == homogeneity(np.array([10.0, 1.0]), np.array([0.0, 11.0]))
+    assert p_of_homogeneity(*halves) == p_of_homogeneity(np.array([10.0, 1.0]), np.array([0.0, 11.0]))
 
 
 @pytest.mark.slow
@@ -162,7 +162,9 @@ def test_rows_beyond_all_that_was_seen_are_found_even_when_they_are_few() -> Non
     X[:16, 0], X[16:32, 1] = 50.0, -50.0
     drift = against(seen(), X, y, F)
     assert [shift.name for shift in drift.inputs if shift.drifted] == ["c0", "c1"]
-    assert unmoved(np.array([0.0, 50.0, 0.0]), np.array([0.0, 49.0, 1.0])) == 1.0  # one may well be the largest of all
+    assert (
+        p_of_no_change(np.array([0.0, 50.0, 0.0]), np.array([0.0, 49.0, 1.0])) == 1.0
+    )  # one may well be the largest of all
 
 
 def test_missing_values_that_come_or_go_are_found() -> None:

@@ -56,15 +56,15 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     assert registry.get() is None
     with pytest.raises(RegistryFailed, match=r"^No version of m is champion yet \(no model is registered\)"):
-        registry.needed()
+        registry.require()
     one = version(registry)
     assert registry.promote(one, None) and not registry.promote(one, None)
     assert registry.get() == one and registry.get(PREVIOUS) is None
     two = again(registry, one, one)
     with registry.tracker.run("killed", kind="retrain") as run:
         three = registry.register(run, two.source, {}, one)
-        assert registry.verdicts(one) == [{"run": two.run_id}]  # the other one has none yet
-    assert registry.verdicts(one) == [{"run": two.run_id}, {}] and registry.judged(one) == [two, three]
+        assert registry.challenger_facts(one) == [{"run": two.run_id}]  # the other one has none yet
+    assert registry.challenger_facts(one) == [{"run": two.run_id}, {}] and registry.challengers(one) == [two, three]
     with ThreadPoolExecutor() as pool:  # two retrainings that were judged against the same champion
         done = list(pool.map(lambda v: registry.promote(v, one), [two, three]))
     assert sorted(done) == [False, True] and registry.get(PREVIOUS) == one
@@ -79,41 +79,41 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     # registries of earlier releases have the number under another name
     registry.client.delete_model_version_tag("m", str(three.number), "ldsvm.challenged_version")
     registry.client.set_model_version_tag("m", str(three.number), "ldsvm.champion", str(one.number))
-    assert registry.judged(one) == [two, three]
+    assert registry.challengers(one) == [two, three]
 
 
 def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     one = version(registry)
-    assert registry.verdicts(None) == [{"run": one.run_id}]  # until it is promoted
+    assert registry.challenger_facts(None) == [{"run": one.run_id}]  # until it is promoted
     registry.promote(one, None)
-    assert registry.verdicts(one) == [] and registry.judged(one) == []
+    assert registry.challenger_facts(one) == [] and registry.challengers(one) == []
     two = again(registry, one, one)
     registry.promote(two, one)
     three = again(registry, one, two)
-    assert registry.verdicts(two) == [{"run": three.run_id}] and registry.judged(two) == [three]
-    assert registry.look(two) == 2  # one was judged before looks were counted
+    assert registry.challenger_facts(two) == [{"run": three.run_id}] and registry.challengers(two) == [three]
+    assert registry.next_number(two) == 2  # one was judged before looks were counted
     registry.client.delete_model_version("m", str(three.number))
     with ThreadPoolExecutor() as pool:
-        assert sorted(pool.map(registry.look, [two, two])) == [3, 4]
-    assert registry.look(None) == 2
+        assert sorted(pool.map(registry.next_number, [two, two])) == [3, 4]
+    assert registry.next_number(None) == 2
     registry.rollback()
-    assert registry.verdicts(one) == [{"run": two.run_id}]  # the same rows would only promote it again
+    assert registry.challenger_facts(one) == [{"run": two.run_id}]  # the same rows would only promote it again
     four = again(registry, one, one)
-    assert registry.judged(one) == [two, four]
-    assert registry.verdicts(one) == [{"run": two.run_id}, {"run": four.run_id}]
+    assert registry.challengers(one) == [two, four]
+    assert registry.challenger_facts(one) == [{"run": two.run_id}, {"run": four.run_id}]
     (tmp_path / "runs" / "artifacts" / "e" / two.run_id / "artifacts" / "production.json").unlink()
-    assert registry.verdicts(one) == [{"run": four.run_id}]
+    assert registry.challenger_facts(one) == [{"run": four.run_id}]
 
 
 def test_looks_are_counted_before_there_is_a_version_and_what_is_acknowledged_is_kept(tmp_path: Path) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     assert registry.acknowledged() is None
-    assert [registry.look(None), registry.look(None)] == [1, 2]
+    assert [registry.next_number(None), registry.next_number(None)] == [1, 2]
     registry.acknowledge("a digest")
     assert registry.acknowledged() == "a digest" and registry.get() is None
     with pytest.raises(RegistryFailed, match=r"^No version of m is previous yet .*; a second promotion makes one\.$"):
-        registry.needed(PREVIOUS)
+        registry.require(PREVIOUS)
 
 
 class Killed(Exception):
@@ -131,7 +131,7 @@ def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
     registry.promote(versions[1], versions[0])
     client, writes = registry.client.client, 0
     for after in range(6):
-        now, before = registry.needed(), registry.needed(PREVIOUS)
+        now, before = registry.require(), registry.require(PREVIOUS)
         meant = again(registry, now) if move == "promote" else before
         writes = 0
 
@@ -156,7 +156,7 @@ def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
         raw = {alias: str(number) for alias, number in found.items()}
         assert raw["champion"] in {str(now.number), str(meant.number)} and raw.get("previous") != raw["champion"]
         done = after > 0  # what was meant is written down, so it is finished
-        assert (registry.needed(), registry.needed(PREVIOUS)) == ((meant, now) if done else (now, before))
+        assert (registry.require(), registry.require(PREVIOUS)) == ((meant, now) if done else (now, before))
 
 
 def test_a_registered_model_answers_the_same_bits_and_a_damaged_one_is_told(
@@ -165,14 +165,14 @@ def test_a_registered_model_answers_the_same_bits_and_a_damaged_one_is_told(
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     registry.promote(version(registry), None)
     X = load_iris().data
-    found = registry.model(registry.needed())
+    found = registry.model(registry.require())
     np.testing.assert_array_equal(found.decision_function(X), fitted().decision_function(X))
     assert registry.client.get_model_version("m", "1").description == "# a card"
     (file,) = (tmp_path / "runs").rglob("model.skops")
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(RegistryFailed, match=r"^m version 1 cannot be loaded"):
-        registry.model(registry.needed())
+        registry.model(registry.require())
     (facts,) = (tmp_path / "runs").rglob("production.json")
     facts.unlink()
     with pytest.raises(RegistryFailed, match=r"^m version 1 has no readable production\.json"):
-        registry.facts(registry.needed())
+        registry.facts(registry.require())

@@ -20,8 +20,8 @@ from ldsvm.experiment.prepared import Source
 from ldsvm.experiment.search.worker import Here
 from ldsvm.production import new_rows, promotion, retraining
 from ldsvm.production.drift import Drift, Shift
-from ldsvm.production.new_rows import Mark, News
-from ldsvm.production.promotion import Known
+from ldsvm.production.new_rows import Changes, Mark
+from ldsvm.production.promotion import Champion
 from ldsvm.production.retrain_split import divide
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def config(place: Path, *more: str) -> Config:
     return load_config("conf/production/digits.yaml", given, root=ROOT)
 
 
-def trained(settings: Config, champion: Known | None) -> promotion.Duel:
+def trained(settings: Config, champion: Champion | None) -> promotion.Duel:
     made = promotion.challenge(settings, champion)
     fit(made)
     return promotion.duel(made)
@@ -71,8 +71,8 @@ def fit(made: promotion.Challenge) -> None:
     )  # fmt: skip
 
 
-def known(duel: promotion.Duel) -> Known:
-    return Known.of(duel.pipeline, duel.facts)
+def known(duel: promotion.Duel) -> Champion:
+    return Champion.of(duel.pipeline, duel.facts)
 
 
 def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place: Path) -> None:
@@ -140,9 +140,9 @@ def test_times_tell_what_is_new_and_the_latest_rows_judge(place: Path) -> None:
     assert then.time == 299 and then.files is None
     rows(100, 1).to_parquet(place / "in" / "0.parquet")  # the same file with other rows: times tell all the same
     reading = new_rows.read(settings)
-    assert new_rows.fresh(settings, reading, then).all()
-    assert new_rows.fresh(settings, reading, replace(then, time=1049.0)).sum() == 50
-    new = new_rows.fresh(settings, reading, replace(then, time=1049.0))
+    assert new_rows.find_new(settings, reading, then).all()
+    assert new_rows.find_new(settings, reading, replace(then, time=1049.0)).sum() == 50
+    new = new_rows.find_new(settings, reading, replace(then, time=1049.0))
     split, _ = divide(settings, reading, new)
     assert reading.source.data.train.times is not None
     assert sorted(reading.source.data.train.times[split.test].tolist()) == list(range(1085, 1100))
@@ -156,7 +156,7 @@ def test_groups_stay_on_one_side_also_with_their_old_rows(place: Path) -> None:
     then = new_rows.mark(new_rows.read(settings))
     frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
     reading = new_rows.read(settings)
-    split, _ = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    split, _ = divide(settings, reading, new_rows.find_new(settings, reading, then))
     assert reading.source.data.train.groups is not None
     sides = [
         set(reading.source.data.train.groups[part].tolist()) for part in (split.train, split.validation, split.test)
@@ -172,8 +172,8 @@ def test_dates_are_kept_as_texts_and_compared_as_dates(place: Path) -> None:
     reading = new_rows.read(settings)
     then = new_rows.mark(reading)
     assert isinstance(then.time, str) and then.time.startswith("2024-02-19")
-    assert not new_rows.fresh(settings, reading, then).any()
-    assert new_rows.fresh(settings, reading, replace(then, time="2024-02-10")).sum() == 9
+    assert not new_rows.find_new(settings, reading, then).any()
+    assert new_rows.find_new(settings, reading, replace(then, time="2024-02-10")).sum() == 9
 
 
 def test_a_changed_file_is_refused_by_name(place: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_changed_file_is_refused_by_name(place: Path) -> None:
     with pytest.raises(
         DataError, match=r"^0\.parquet has changed .*; restore it .*, or choose another production\.model\.$"
     ):
-        new_rows.fresh(settings, new_rows.read(settings), then)
+        new_rows.find_new(settings, new_rows.read(settings), then)
 
 
 def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
     then = new_rows.mark(new_rows.read(settings))
     (place / "in" / "0.parquet").rename(place / "in" / "9.parquet")
     (place / "in" / "8.parquet").write_bytes((place / "in" / "9.parquet").read_bytes())
-    assert not new_rows.fresh(settings, new_rows.read(settings), then).any()
+    assert not new_rows.find_new(settings, new_rows.read(settings), then).any()
 
 
 def test_rows_that_are_gone_or_came_late_are_counted(place: Path) -> None:
@@ -200,11 +200,13 @@ def test_rows_that_are_gone_or_came_late_are_counted(place: Path) -> None:
     rows(150, 1).to_parquet(place / "in" / "1.parquet")
     (place / "in" / "0.parquet").unlink()
     reading = new_rows.read(settings)
-    assert new_rows.news(reading, then, new_rows.fresh(settings, reading, then)) == News(150, 300, lost=300)
+    assert new_rows.count_changes(reading, then, new_rows.find_new(settings, reading, then)) == Changes(
+        150, 300, lost=300
+    )
     timed = config(place, "dataset.drop=[]", "dataset.time=when")
     then = Mark("", time=1099.0, rows=90)  # as marks were before times were counted
     reading = new_rows.read(timed)
-    assert new_rows.news(reading, then, new_rows.fresh(timed, reading, then)) == News(50, 90, late=10)
+    assert new_rows.count_changes(reading, then, new_rows.find_new(timed, reading, then)) == Changes(50, 90, late=10)
 
 
 @pytest.mark.parametrize("dates", [False, True])
@@ -213,21 +215,21 @@ def test_rows_that_came_late_are_counted_also_when_others_left(place: Path, date
         when = pd.Timestamp("2020-01-01") + pd.to_timedelta(frame["when"], "h")
         return frame.assign(when=when) if dates else frame
 
-    def found() -> News:
+    def found() -> Changes:
         reading = new_rows.read(settings)
-        return new_rows.news(reading, then, new_rows.fresh(settings, reading, then))
+        return new_rows.count_changes(reading, then, new_rows.find_new(settings, reading, then))
 
     first, file = rows(300, 0), place / "in" / "0.parquet"
     timed(first).to_parquet(file)
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
     then = new_rows.mark(new_rows.read(settings))
     assert then.edges is not None and then.edges[-1] == then.time and len(then.edges) == len(then.counts or ()) == 100
-    assert found() == News(0, 300) and Mark(**json.loads(json.dumps(asdict(then)))) == then
+    assert found() == Changes(0, 300) and Mark(**json.loads(json.dumps(asdict(then)))) == then
     late = rows(100, 2).assign(when=250)
     timed(pd.concat([first[100:], late, rows(80, 1)], ignore_index=True)).to_parquet(file)
-    assert found() == News(80, 300, lost=100, late=100)
+    assert found() == Changes(80, 300, lost=100, late=100)
     timed(first[:-1]).to_parquet(file)
-    assert found() == News(0, 300, lost=1, beyond=then.time)
+    assert found() == Changes(0, 300, lost=1, beyond=then.time)
     decision = retraining.decide(RULES, found(), None)
     assert decision.action == "alarm"
     said = f"The champion's latest time, {then.time}, is later than all that are there. If the champion was trained"
@@ -246,9 +248,9 @@ def test_rows_that_the_champion_or_the_training_has_seen_do_not_judge(place: Pat
             file / "1.parquet"
         )  # all that there is by now
     reading = new_rows.read(settings)
-    new = new_rows.fresh(settings, reading, then)
-    found = new_rows.news(reading, then, new)
-    assert found == News(200, 300, repeated=200 if not kept else 300)
+    new = new_rows.find_new(settings, reading, then)
+    found = new_rows.count_changes(reading, then, new)
+    assert found == Changes(200, 300, repeated=200 if not kept else 300)
     assert new_rows.mark(reading).rows == (800 if kept else 500)
     split, said = divide(settings, reading, new)
     X = [set(map(tuple, reading.source.data.train.X[part])) for part in (split.train, split.validation, split.test)]
@@ -264,15 +266,15 @@ def test_a_file_with_times_that_is_there_twice_counts_once(place: Path) -> None:
     for name in ("1", "1-copy"):
         rows(200, 1).to_parquet(place / "in" / f"{name}.parquet")
     reading = new_rows.read(settings)
-    new = new_rows.fresh(settings, reading, then)
-    assert new_rows.news(reading, then, new) == News(200, 300, repeated=200)
+    new = new_rows.find_new(settings, reading, then)
+    assert new_rows.count_changes(reading, then, new) == Changes(200, 300, repeated=200)
     split, _ = divide(settings, reading, new)
     assert len(split.test) == len(np.unique(reading.source.data.train.X[split.test], axis=0)) == 60
     assert len(split.train) + len(split.validation) == 440
     assert new_rows.mark(reading).rows == 500 == sum(new_rows.mark(reading).counts or ())
     (place / "in" / "0.parquet").write_bytes((place / "in" / "1.parquet").read_bytes())
     reading = new_rows.read(settings)
-    assert new_rows.fresh(settings, reading, then).sum() == 200
+    assert new_rows.find_new(settings, reading, then).sum() == 200
 
 
 def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Path) -> None:
@@ -281,7 +283,7 @@ def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Pat
     frame = rows(200, 1)
     pd.concat([frame, frame[:50]], ignore_index=True).to_parquet(place / "in" / "1.parquet")
     reading = new_rows.read(settings)
-    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    split, said = divide(settings, reading, new_rows.find_new(settings, reading, then))
     X = [set(map(tuple, reading.source.data.train.X[part])) for part in (split.train, split.validation, split.test)]
     gone = 75 - len(split.test)
     assert 10 < gone < 40 and not X[2] & (X[0] | X[1])
@@ -293,7 +295,7 @@ def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Pat
     with pytest.raises(
         DataError, match=r" to validate, \d to judge, without those that equal other rows; allowed: .*10"
     ):
-        divide(settings, reading, new_rows.fresh(settings, reading, then))
+        divide(settings, reading, new_rows.find_new(settings, reading, then))
 
 
 def test_files_after_a_data_set_of_the_catalogue_are_refused_and_the_other_way_round(place: Path) -> None:
@@ -301,10 +303,10 @@ def test_files_after_a_data_set_of_the_catalogue_are_refused_and_the_other_way_r
     reading = new_rows.read(settings)
     said = r"^The data are files \(dataset\.path\), but were a data set of the catalogue .*; use what"
     with pytest.raises(DataError, match=said):
-        new_rows.fresh(settings, reading, Mark("another", rows=1797))
+        new_rows.find_new(settings, reading, Mark("another", rows=1797))
     catalogue = replace(reading, parts=None)
     with pytest.raises(DataError, match=r"^The data are a data set of the catalogue .*, but were files"):
-        new_rows.fresh(settings, catalogue, new_rows.mark(reading))
+        new_rows.find_new(settings, catalogue, new_rows.mark(reading))
 
 
 def test_groups_that_the_champion_does_not_know_judge_first(place: Path) -> None:
@@ -315,12 +317,12 @@ def test_groups_that_the_champion_does_not_know_judge_first(place: Path) -> None
     then = new_rows.mark(new_rows.read(settings))
     frame.iloc[200:].to_parquet(place / "in" / "1.parquet")
     reading = new_rows.read(settings)
-    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    split, said = divide(settings, reading, new_rows.find_new(settings, reading, then))
     assert reading.source.data.train.groups is not None
     assert (reading.source.data.train.groups[split.test] >= 100).all() and 105 <= len(split.test) <= 135 and not said
     frame.iloc[200:500].to_parquet(place / "in" / "1.parquet")  # too few of them
     reading = new_rows.read(settings)
-    split, said = divide(settings, reading, new_rows.fresh(settings, reading, then))
+    split, said = divide(settings, reading, new_rows.find_new(settings, reading, then))
     assert reading.source.data.train.groups is not None
     known = (reading.source.data.train.groups[split.test] < 100).sum()
     assert known and said == [
@@ -360,7 +362,7 @@ def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place:
 def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: Path) -> None:
     one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
     digest = promotion.look(one, None).sha256
-    judged = [{"mark": {"sha256": digest}, "asked": promotion.asked(settings)} for settings in (one, other)]
+    judged = [{"mark": {"sha256": digest}, "asked": promotion.settings_digest(settings)} for settings in (one, other)]
     said = "skip: 300 rows, on which a challenger was refused or rolled back already."
     assert [promotion.look(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
     assert promotion.look(third, None, judged).decision.action == "retrain"
@@ -432,7 +434,7 @@ def test_few_dates_divide_at_random_and_it_is_said(place: Path, dates: int) -> N
     frame.to_parquet(place / "in" / "0.parquet")
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
     reading = new_rows.read(settings)
-    new = new_rows.fresh(settings, reading, Mark("", time=0.0, rows=300))
+    new = new_rows.find_new(settings, reading, Mark("", time=0.0, rows=300))
     split, said = divide(settings, reading, new)
     assert len(split.test) == {1: 30, 2: 50, 3: 33}[dates] and new[split.test].all()
     random = ["Rows were divided at random and not by dataset.time when: too many rows have the latest time."]
@@ -449,7 +451,7 @@ def test_a_label_of_the_latest_rows_only_is_learnt_and_judged(place: Path) -> No
     frame.to_parquet(place / "in" / "0.parquet")
     settings = config(place, "dataset.drop=[]", "dataset.time=when")
     reading = new_rows.read(settings)
-    split, said = divide(settings, reading, new_rows.fresh(settings, reading, Mark("", time=299.0)))
+    split, said = divide(settings, reading, new_rows.find_new(settings, reading, Mark("", time=299.0)))
     assert said == [
         "Rows were divided at random and not by dataset.time when: only the latest rows have some of the labels."
     ]
@@ -566,7 +568,7 @@ def test_times_that_come_or_go_are_refused(place: Path) -> None:
     then = new_rows.mark(new_rows.read(settings))
     timed = config(place, "dataset.drop=[]", "dataset.time=when")
     with pytest.raises(DataError, match=r"^dataset\.time is when, but the champion was trained without it"):
-        new_rows.fresh(timed, new_rows.read(timed), then)
+        new_rows.find_new(timed, new_rows.read(timed), then)
 
 
 def test_a_new_file_that_sorts_before_the_old_ones_is_the_new_one(place: Path) -> None:
@@ -574,7 +576,7 @@ def test_a_new_file_that_sorts_before_the_old_ones_is_the_new_one(place: Path) -
     then = new_rows.mark(new_rows.read(settings))
     frame = rows(20, 1).assign(a=lambda f: f["a"].where(np.arange(20) > 4))  # five rows are left out on reading
     frame.to_parquet(place / "in" / "-1.parquet")
-    new = new_rows.fresh(settings, new_rows.read(settings), then)
+    new = new_rows.find_new(settings, new_rows.read(settings), then)
     assert np.flatnonzero(new).tolist() == list(range(15)) and len(new) == 315
 
 
@@ -584,8 +586,8 @@ def test_data_of_the_catalogue_are_new_when_their_content_is(tmp_path: Path) -> 
     reading = new_rows.read(settings)
     then = new_rows.mark(reading)
     assert then == Mark(reading.source.data.sha256, rows=1797)
-    assert not new_rows.fresh(settings, reading, then).any()
-    assert new_rows.fresh(settings, reading, Mark("another")).all()
+    assert not new_rows.find_new(settings, reading, then).any()
+    assert new_rows.find_new(settings, reading, Mark("another")).all()
 
 
 def shift(name: str, drifted: bool) -> Shift:
@@ -612,31 +614,43 @@ def moved(inputs: int, unknown: tuple[str, ...] = ()) -> Drift:
 )
 def test_rows_and_drift_decide(new: int, drift: Drift | None, rules: dict[str, Any], action: str) -> None:
     wanted = ProductionConfig.model_validate({"model": "m", "drift": rules})
-    assert retraining.decide(wanted, News(new), drift).action == action
+    assert retraining.decide(wanted, Changes(new), drift).action == action
 
 
 @pytest.mark.parametrize(
     ("found", "drift", "rules", "action", "said"),
     [
-        (News(100, 300, lost=10), moved(0), {}, "retrain", "10 of the champion's 300 rows are no longer there."),
-        (News(100, 300, lost=151), moved(0), {}, "alarm", "more than 0.5 of its rows, production.lost_share."),
-        (News(100, 300, lost=300), moved(0), {"lost_share": 1}, "retrain", "300 of the champion's 300 rows"),
-        (News(9, 300, lost=300), None, {}, "alarm", "300 of the champion's 300 rows are no longer there. That is more"),
-        (News(9, 300, lost=30), None, {}, "skip", "30 of the champion's 300 rows are no longer there."),
-        (News(100, 300, lost=300), moved(4), {}, "alarm", "no longer there. That is more than 0.5 of its rows, "),
-        (News(50, 300, late=30), None, {}, "skip", "30 rows came late: "),
-        (News(0, 300, late=100), None, {}, "alarm", "the champion was trained with a wrong time"),
-        (News(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
-        (News(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
-        (News(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
-        (News(100, 300), moved(4), {"acknowledge": True}, "retrain", "It was acknowledged."),
-        (News(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "It was acknowledged."),
-        (News(100), moved(0), {"holdout": 0.001}, "skip", "production.holdout of 0.001 leaves 0 of them to judge, 10"),
-        (News(100), moved(0), {"holdout": 0.1}, "retrain", "100 new rows."),
+        (Changes(100, 300, lost=10), moved(0), {}, "retrain", "10 of the champion's 300 rows are no longer there."),
+        (Changes(100, 300, lost=151), moved(0), {}, "alarm", "more than 0.5 of its rows, production.lost_share."),
+        (Changes(100, 300, lost=300), moved(0), {"lost_share": 1}, "retrain", "300 of the champion's 300 rows"),
+        (
+            Changes(9, 300, lost=300),
+            None,
+            {},
+            "alarm",
+            "300 of the champion's 300 rows are no longer there. That is more",
+        ),
+        (Changes(9, 300, lost=30), None, {}, "skip", "30 of the champion's 300 rows are no longer there."),
+        (Changes(100, 300, lost=300), moved(4), {}, "alarm", "no longer there. That is more than 0.5 of its rows, "),
+        (Changes(50, 300, late=30), None, {}, "skip", "30 rows came late: "),
+        (Changes(0, 300, late=100), None, {}, "alarm", "the champion was trained with a wrong time"),
+        (Changes(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
+        (Changes(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
+        (Changes(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
+        (Changes(100, 300), moved(4), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (Changes(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (
+            Changes(100),
+            moved(0),
+            {"holdout": 0.001},
+            "skip",
+            "production.holdout of 0.001 leaves 0 of them to judge, 10",
+        ),
+        (Changes(100), moved(0), {"holdout": 0.1}, "retrain", "100 new rows."),
     ],
 )
 def test_what_is_gone_late_or_acknowledged_is_told(
-    found: News, drift: Drift | None, rules: dict[str, Any], action: str, said: str
+    found: Changes, drift: Drift | None, rules: dict[str, Any], action: str, said: str
 ) -> None:
     decision = retraining.decide(ProductionConfig.model_validate({"model": "m", **rules}), found, drift)
     assert decision.action == action and said in decision.sentence
@@ -645,7 +659,7 @@ def test_what_is_gone_late_or_acknowledged_is_told(
 def test_numbers_and_reasons_read_as_sentences() -> None:
     assert moved(1).sentences == ["1 of 4 inputs has drifted (stability index): 0 (1.00)."]
     rules = ProductionConfig.model_validate({"model": "m", "drift": {"psi": 0.2}})
-    decision = retraining.decide(rules, News(100, 300, lost=200, late=200), moved(4, ("dog",)))
+    decision = retraining.decide(rules, Changes(100, 300, lost=200, late=200), moved(4, ("dog",)))
     starts = [
         "100 new",
         "200 of",
@@ -663,22 +677,26 @@ def test_numbers_and_reasons_read_as_sentences() -> None:
 
 def test_an_acknowledgement_asks_for_the_same_challenger(place: Path) -> None:
     plain, given = config(place), config(place, "production.acknowledge=true")
-    assert promotion.asked(plain) == promotion.asked(given) != promotion.asked(config(place, "seed=1"))
+    assert (
+        promotion.settings_digest(plain)
+        == promotion.settings_digest(given)
+        != promotion.settings_digest(config(place, "seed=1"))
+    )
 
 
 def test_the_search_is_around_the_champion() -> None:
     method = MethodConfig(estimator="ldsvm", params={"gamma": 0.1}, search={"n_basis": [50, 100], "C": [1.0]})
-    near = retraining.around(method, {"gamma": 0.2, "n_basis": 90, "C": 0.3, "map": "adaptive_rbf"}, RULES)
+    near = retraining.search_around(method, {"gamma": 0.2, "n_basis": 90, "C": 0.3, "map": "adaptive_rbf"}, RULES)
     assert near.params == {"gamma": 0.1}  # as the file says: only what is searched is the champion's
     assert near.search == {"n_basis": [30, 90, 270], "C": pytest.approx([0.1, 0.3, 0.9])}
-    whole = retraining.around(method, {"n_basis": 90, "C": 1}, RULES)
+    whole = retraining.search_around(method, {"n_basis": 90, "C": 1}, RULES)
     assert whole.space["C"] == pytest.approx([1 / 3, 1, 3])
     low = ProductionConfig.model_validate({"model": "m", "gate": {"n_basis": {"threshold": 100}}})
-    assert retraining.around(method, {"n_basis": 90, "C": 1.0}, low).space["n_basis"] == [30, 90]
+    assert retraining.search_around(method, {"n_basis": 90, "C": 1.0}, low).space["n_basis"] == [30, 90]
     assert near.strategy is None
-    few = retraining.around(method, {"n_basis": 90, "C": 0.3}, ProductionConfig(model="m", trials=4))
+    few = retraining.search_around(method, {"n_basis": 90, "C": 0.3}, ProductionConfig(model="m", trials=4))
     assert few.strategy is not None and few.strategy.n_candidates == 4
-    assert retraining.around(method, {"C": None, "gamma": "scale"}, RULES).search == {}
+    assert retraining.search_around(method, {"C": None, "gamma": "scale"}, RULES).search == {}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def config(*given: str) -> Config:
 
 def verdict(claim: str, *series: dict[str, float]) -> Claim:
     found = [(f"size {i}", [outcome(name, error) for name, error in errors.items()]) for i, errors in enumerate(series)]
-    (one,) = claims.judged(config(f"claims=[{claim}]"), found)
+    (one,) = claims.judge_claims(config(f"claims=[{claim}]"), found)
     return one
 
 

@@ -67,7 +67,7 @@ def figure_of(width: float, height: float, rows: int = 1, columns: int = 1, *, s
 
 
 def plain(text: object) -> str:
-    """Return somebody's text so that no sign of it is taken for mathematics."""
+    """Return a text in which matplotlib takes no sign for mathematics."""
     return str(text).replace("$", r"\$")
 
 

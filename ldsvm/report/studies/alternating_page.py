@@ -186,7 +186,7 @@ def _ends(pairs: list[Pair], facts: dict[str, Any]) -> Table:
 
 
 def _penalties(params: Params, facts: dict[str, Any]) -> Table:
-    """Whether the outcome hangs on the penalty that was chosen."""
+    """Whether the outcome depends on the penalty that was chosen."""
     rows = [[f"{C:g}", *(_value(value) for value in values)] for C, *values in facts["penalties"]]
     header = ["C", "MAC at its end", f"{OTHER}, two iterations", "least there is"]
     return Table(f"Nested objective for every C, {STARTS[params.starts[0]]}", header, rows)
@@ -200,7 +200,7 @@ def _choice(params: Params, facts: dict[str, Any]) -> Table:
 
 
 def _quality(found: Found, params: Params) -> Table:
-    """How exactly the other method's steps were solved, by our own bounds and not by a solver's word."""
+    """How exactly the other method's steps were solved, by our own bounds and not by a solver's status."""
     rows = []
     for name in params.starts:
         gaps = [found.arrays[f"{name}_two_step_{key}"][1:].max() for key in ("gap_g", "gap_f")]

@@ -1,4 +1,4 @@
-"""What a study computed, in a folder that is named by all it depends on, and is complete or absent."""
+"""Store what a study computed, in a folder named by a digest of all it depends on, complete or absent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from ldsvm.experiment import sources
 from ldsvm.report.studies.base import Found
 from ldsvm.report.studies.config import StudyConfig
 
-SHOWING = ("_page", "_tables", "config", "keep", "publish")  # files that only show what others compute
+SHOWING = (
+    "_page",
+    "_tables",
+    "config",
+    "keep",
+    "publish",
+)  # modules that only show what others compute: they do not count in the digest
 FACTS, ARRAYS = "facts.json", "arrays.npz"
 
 
@@ -36,7 +42,7 @@ def write(found: Found, folder: Path) -> None:
 
 
 def read(folder: Path) -> Found | None:
-    """Read what `write` wrote, None when it is not there, or no longer what was written."""
+    """Read what `write` wrote; None when it is absent or its checksums are wrong."""
     if not stored_arrays.intact(folder):
         return None
     with np.load(folder / ARRAYS, allow_pickle=False) as found:

@@ -126,10 +126,10 @@ def timed_fit(params: Params, n_threads: int, seed: int, folder: Path, _: Tell) 
     model = LDSVMClassifier(
         params.n_components, n_basis=params.n_basis, gamma=params.gamma, C=params.C, n_jobs=n_threads, random_state=seed
     )
-    clone(model).set_params(n_basis=10).fit(X[:WARM_ROWS], y[:WARM_ROWS], callback=_until(1, []))
+    clone(model).set_params(n_basis=10).fit(X[:WARM_ROWS], y[:WARM_ROWS], callback=_stop_after(1, []))
     reached: list[float] = []
     busy, start = time.process_time(), time.perf_counter()
-    model.fit(X, y, callback=_until(params.iterations, reached))
+    model.fit(X, y, callback=_stop_after(params.iterations, reached))
     whole, busy = time.perf_counter() - start, time.process_time() - busy
     history = model.history_
     seconds = {step: sum(row[f"seconds_{step}"] for row in history) for step in "zgf"}
@@ -139,7 +139,7 @@ def timed_fit(params: Params, n_threads: int, seed: int, folder: Path, _: Tell) 
     return {"seconds": {**seconds, "whole": whole}, "busy": busy / whole, **last}
 
 
-def _until(iterations: int, reached: list[float]) -> Callable[[dict[str, Any]], bool]:
+def _stop_after(iterations: int, reached: list[float]) -> Callable[[dict[str, Any]], bool]:
     """Return a callback that notes when each iteration is reached and stops after so many."""
 
     def callback(info: dict[str, Any]) -> bool:
@@ -183,15 +183,15 @@ def timed_search(
 
 
 def run_marked(job: Job, folder: Path, marks: Path) -> list[Trial]:
-    """Fit a job, and leave a mark of the process that started this one: on Ray that is the node."""
+    """Fit a job, and leave a file named after the parent process, which on Ray is the node."""
     _mark(marks, "run")
     return run_job(job, Data(*rows(folder, "train"), *rows(folder, "valid")))
 
 
 def run_small(job: Job, folder: Path, marks: Path, all_of: int) -> list[Trial]:
-    """Fit a job on a few rows, to have libraries and compiled code in the process, once `all_of` processes do so.
+    """Fit a job on a few rows, to load libraries and compiled code, as soon as `all_of` processes are ready for it.
 
-    Without waiting for each other a first process could be done with all such jobs before the others have started.
+    Without this wait one process could do all such jobs before the others have started.
     """
     _mark(marks, "small")
     end = time.monotonic() + WAIT_SECONDS
@@ -207,11 +207,11 @@ def _mark(marks: Path, kind: str) -> None:
 
 def digest(trials: Sequence[Trial]) -> str:
     """Return 16 hexadecimal digits that change with anything about the trials but seconds and memory."""
-    text = json.dumps([dict(_timeless(asdict(trial))) for trial in trials], sort_keys=True)
+    text = json.dumps([dict(_without_times(asdict(trial))) for trial in trials], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _timeless(trial: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _without_times(trial: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in trial.items():
         if key == "history":
             yield key, [{k: v for k, v in row.items() if "seconds" not in k} for row in value]

@@ -20,7 +20,7 @@ from ldsvm.report.studies.speedup_tables import (
 )
 
 BAR = 1.5  # on two, of a whole fit and of a search: ours
-ALONE = 0.9  # of a processor that one thread has where nobody else works
+ALONE = 0.9  # of a processor that one thread has on an idle machine
 ALIKE = 1e-3  # relative difference of objectives that sums in another order may make
 
 
