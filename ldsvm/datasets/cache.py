@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from ldsvm.atomic import replacing
 from ldsvm.datasets import columns
 from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import DataError, Raw
 from ldsvm.datasets.words import cut
 
@@ -68,6 +70,7 @@ def write(path: Path, raw: Raw, about: Mapping[str, str] | None = None) -> None:
         "test": json.dumps(raw.test is not None),
         "n_features": json.dumps(raw.train.n_features),
         "columns": json.dumps(raw.train.columns),
+        "table": json.dumps(None if raw.train.table is None else [asdict(column) for column in raw.train.table]),
         "code": _code_version(),
         **(about or {}),
     }
@@ -95,7 +98,9 @@ def _read(path: Path) -> tuple[Raw, str]:
     cuts = [int(about[b"ldsvm.train_rows"])]
     if json.loads(about[b"ldsvm.test"]):
         cuts.append(file.metadata.num_rows)
-    parts = columns.read_rows(file, cuts, None if names is None else tuple(names), n_features)
+    known = json.loads(about.get(b"ldsvm.table", b"null"))
+    table = None if known is None else tuple(Column(**{**one, "values": tuple(one["values"])}) for one in known)
+    parts = columns.read_rows(file, cuts, None if names is None else tuple(names), n_features, table)
     raw = Raw(parts[0], parts[1] if len(parts) > 1 else None, about[b"ldsvm.source"].decode())
     return raw, about[b"ldsvm.sha256"].decode()
 

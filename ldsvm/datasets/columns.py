@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import Rows
 
 EXTRAS = {"groups": "group", "times": "time"}
+Table = tuple[Column, ...]
 GROUP = 2_000_000  # values in a group of rows: Arrow needs some ten bytes for each while it packs and unpacks lists
 
 
 def group_size(rows: Rows) -> int:
     """Return how many rows to write together."""
-    if rows.kind == "dense":
+    if rows.kind in ("dense", "table"):
         width = rows.X.shape[1]
     else:
         total = rows.X.nnz if rows.kind == "sparse" else sum(map(len, filter(None, rows.X)))
@@ -44,7 +46,7 @@ def to_tables(rows: Rows) -> Iterator[Any]:
 
 def _inputs(X: Any, kind: str) -> dict[str, Any]:
     pa = optional("pyarrow")
-    if kind == "dense":
+    if kind in ("dense", "table"):
         return {"features": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])}
     if kind == "text":
         # Arrow's own pool keeps what it has had, here as much again as the texts.
@@ -54,7 +56,9 @@ def _inputs(X: Any, kind: str) -> dict[str, Any]:
     return {"indices": indices, "values": pa.LargeListArray.from_arrays(offsets, pa.array(X.data))}
 
 
-def read_rows(file: Any, cuts: list[int], columns: tuple[str, ...] | None, n_features: int | None) -> list[Rows]:
+def read_rows(
+    file: Any, cuts: list[int], columns: tuple[str, ...] | None, n_features: int | None, table: Table | None = None
+) -> list[Rows]:
     """Return the parts of a Parquet file that end at the row numbers `cuts`; views where they can be.
 
     Raises ValueError for columns of another type, KeyError for missing ones.
@@ -66,7 +70,7 @@ def read_rows(file: Any, cuts: list[int], columns: tuple[str, ...] | None, n_fea
     parts = []
     for X, start, end in zip(inputs, [0, *cuts], cuts, strict=False):
         extras = {name: small[column][start:end] for name, column in EXTRAS.items() if column in small}
-        parts.append(Rows(X, _as_whole_numbers(small["label"][start:end]), columns, **extras))
+        parts.append(Rows(X, _as_whole_numbers(small["label"][start:end]), columns, **extras, table=table))
     return parts
 
 

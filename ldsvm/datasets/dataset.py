@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.entry import Entry
 
 
@@ -32,8 +34,9 @@ class Places:
 class Rows:
     """Samples: inputs, labels, and what splits by group or by time need.
 
-    X is one of three: dense (N, D) uint8 or float32, NaN where a value is missing; sparse, an (N, D) float32 CSR
-    matrix; or text, (N,) str in an object array. y (N,) are whole numbers, or str in an object array; a missing
+    X is one of four: dense (N, D) uint8 or float32, NaN where a value is missing; sparse, an (N, D) float32 CSR
+    matrix; text, (N,) str in an object array; or, with ``table``, the (N, D) float64 codes of a table's columns, see
+    `ldsvm.datasets.files.roles`. y (N,) are whole numbers, or str in an object array; a missing
     label is None. ``columns`` are the D names of the inputs, or None. ``groups`` (N,) and ``times`` (N,), numbers,
     dates or str, are None where the source has none.
     """
@@ -43,13 +46,16 @@ class Rows:
     columns: tuple[str, ...] | None = None
     groups: NDArray[Any] | None = field(default=None, repr=False)
     times: NDArray[Any] | None = field(default=None, repr=False)
+    table: tuple[Column, ...] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.y)
 
     @property
     def kind(self) -> str:
-        """What X is: ``dense``, ``sparse`` or ``text``."""
+        """What X is: ``dense``, ``sparse``, ``text`` or ``table``."""
+        if self.table is not None:
+            return "table"
         if hasattr(self.X, "indptr"):
             return "sparse"
         return "dense" if self.X.ndim == 2 else "text"
@@ -103,6 +109,8 @@ def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
             yield name, getattr(rows, name)
     if rows.columns is not None:
         yield "columns", np.array(rows.columns, dtype=object)
+    if rows.table is not None:
+        yield "table", np.array([json.dumps(asdict(column)) for column in rows.table], dtype=object)
 
 
 def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:

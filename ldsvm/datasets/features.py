@@ -2,6 +2,8 @@
 with the model, so that a model takes the inputs as they came.
 
 =============  ===========================================================================================
+table          the columns of a table by their roles, see `ldsvm.datasets.table_step`; the first step of a
+               table, also where the file does not name it
 strip_headers  texts without the header of a post; footers, quotes: without signature and quotations
 tfidf          texts to sparse rows of weighted word counts (`TfidfVectorizer`), one row per document
 pca            principal components: a number of them, or a fraction of the variance; whiten. Sparse inputs
@@ -15,7 +17,7 @@ normalize      rows of Euclidean length 1, whatever the size of their values
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,30 +29,37 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.step_summary import kind_of, summarise_step
 from ldsvm.datasets.steps import Step
+from ldsvm.datasets.table_cells import check_cells, check_roles
 
 ON_TEXT = ("strip_headers", "tfidf")
-AFTER = {"tfidf": "sparse", "pca": "dense", "svd": "dense"}  # what a step makes; the others leave the kind as it is
+# What a step makes; the others leave the kind as it is.
+AFTER = {"table": "dense", "tfidf": "sparse", "pca": "dense", "svd": "dense"}
 
 
-def pipeline(steps: Sequence[Step], *, kind: str, missing: str, seed: int) -> Any:
+def pipeline(
+    steps: Sequence[Step], *, kind: str, missing: str, seed: int, roles: Mapping[str, str] | None = None
+) -> Any:
     """Return the unfitted scikit-learn Pipeline of these steps, or None when there is nothing to do.
 
     kind: what the inputs are, see `Rows.kind`. missing: "impute" replaces missing values of dense and sparse inputs
-    by the column's training median, and by 0 in a column that has no training value. seed: of what is random in pca
-    and svd. Steps keep their names; a second scale is called scale-2. Raises `DataError` for steps that do not fit
-    the inputs or each other.
+    by the column's training median, and by 0 in a column that has no training value; the step table always fills
+    gaps. seed: of what is random in table, pca and svd. roles: of the columns of a table. Steps keep their names; a
+    second scale is called scale-2. Raises `DataError` for steps that do not fit the inputs or each other.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
 
     made: list[tuple[str, Any]] = []
-    if missing == "impute" and kind != "text":
+    if kind == "table":
+        check_roles(roles or {})
+        steps = steps if steps and steps[0].name == "table" else [Step("table"), *steps]
+    elif missing == "impute" and kind != "text":
         made.append(("impute", SimpleImputer(strategy="median", keep_empty_features=True)))
     now = kind
     for i, step in enumerate(steps):
         _check_place(step, now, kind)
         times = sum(before.name == step.name for before in steps[: i + 1])
-        made.append((step.name if times == 1 else f"{step.name}-{times}", _make(step, now, seed)))
+        made.append((step.name if times == 1 else f"{step.name}-{times}", _make(step, now, seed, roles)))
         now = AFTER.get(step.name, now)
     if now == "text":
         raise DataError("The inputs are texts, and features has no step that makes numbers of them; allowed: tfidf.")
@@ -60,10 +69,17 @@ def pipeline(steps: Sequence[Step], *, kind: str, missing: str, seed: int) -> An
 def _check_place(step: Step, now: str, kind: str) -> None:
     """Refuse a step that cannot follow: ``now`` is what the steps before it made of inputs of this kind."""
     name = f"features.{step.name}"
+    if step.name == "table" and kind != "table":
+        raise DataError(
+            f"{name} needs a table with roles of its columns, but the inputs are {_called(kind)}; "
+            "allowed: for tables only."
+        )
+    if step.name == "table" and now != "table":
+        raise DataError(f"{name} comes after another step; allowed: as the first step, and once.")
     if step.name not in ON_TEXT and now == "text":
         raise DataError(f"{name} needs numbers, but the inputs are texts; allowed: after tfidf.")
     if step.name in ON_TEXT and kind != "text":
-        raise DataError(f"{name} needs texts, but the inputs are {kind} numbers; allowed: steps for numbers.")
+        raise DataError(f"{name} needs texts, but the inputs are {_called(kind)}; allowed: steps for numbers.")
     if step.name in ON_TEXT and now != "text":
         raise DataError(f"{name} comes after tfidf, which leaves no texts; allowed: before it, and tfidf once.")
     if now == "sparse" and step.name == "minmax":
@@ -72,15 +88,21 @@ def _check_place(step: Step, now: str, kind: str) -> None:
         raise DataError(f"{name}.with_mean is True, which would fill the zeros of sparse inputs; allowed: false.")
 
 
-def _make(step: Step, now: str, seed: int) -> Any:
+def _called(kind: str) -> str:
+    return {"table": "a table", "text": "texts"}.get(kind, f"{kind} numbers")
+
+
+def _make(step: Step, now: str, seed: int, roles: Mapping[str, str] | None) -> Any:
     from sklearn import decomposition, preprocessing
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    from ldsvm.datasets.table_step import TableFeatures
     from ldsvm.datasets.text import DensifyingPCA, StripHeaders
     from ldsvm.datasets.unit_rows import UnitRows
 
     pca = DensifyingPCA if now == "sparse" else decomposition.PCA
     makers: dict[str, Callable[..., Any]] = {
+        "table": lambda **params: TableFeatures(dict(roles or {}), random_state=seed, **params),
         "strip_headers": StripHeaders,
         "tfidf": lambda **params: TfidfVectorizer(dtype=np.float32, **params),
         "pca": lambda **params: pca(random_state=seed, **params),
@@ -95,9 +117,10 @@ def _make(step: Step, now: str, seed: int) -> Any:
     return makers[step.name](**params)
 
 
-def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
+def fit_transform(pipe: Any, X: Any, rows: Indices | None = None, *, y: Any = None) -> Any:
     """Fit the steps of `pipeline` to the training inputs X, (N, D) or (N,) texts, and return their features (N, L).
 
+    y (N,): the labels, which a table needs where categories have many values.
     The features are float32: dense and C-contiguous, or CSR. Messages call the rows by the numbers ``rows`` (N,) in the
     source, if these are other than 0, 1, …. Raises `DataError` for inputs that are not finite (or
     missing, without "impute"), for a vocabulary without words, for more components than there can be, for features
@@ -117,7 +140,7 @@ def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
     # Step by step, as Pipeline does it: only here can an error name its step, and the report tell what each step did.
     for name, step in pipe.steps:
         with _named(name):
-            before, X = X, _fit(name, step, X)
+            before, X = X, _fit(name, step, X, y)
             finite.check_output(name, X, rows)
         summary.append(summarise_step(name, step, before, X))
     pipe.summary_ = summary  # a part of the fitted pipeline, so that it is stored with it
@@ -127,8 +150,10 @@ def fit_transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
 def transform(pipe: Any, X: Any, rows: Indices | None = None) -> Any:
     """Return the features (n, L) of more inputs X, (n, D) or (n,) texts, from a pipeline that `fit_transform` fitted.
 
-    They are as `fit_transform` gives them. Raises `DataError` for another number of columns, for inputs that are not
-    finite (or missing, without "impute"), and for features beyond float32.
+    They are as `fit_transform` gives them, but for target-encoded categories: there each training row is left out of
+    its own features. Raises `DataError` for another number of columns, for inputs that are not finite (or missing,
+    without "impute"), for features beyond float32, and for tables without a column of training or with a cell of
+    another type; more columns and another order of them are all right.
     """
     X = _inputs(pipe, X, rows)
     for name, step in pipe.steps:
@@ -156,11 +181,11 @@ def _named(name: str) -> Iterator[None]:
         raise DataError(f"{finite.called(name)}: {str(error).splitlines()[0].rstrip('.')}.") from error
 
 
-def _fit(name: str, step: Any, X: Any) -> Any:
+def _fit(name: str, step: Any, X: Any, y: Any) -> Any:
     if kind_of(name) in ("pca", "svd"):
         _check_components(name, step, X)
     try:
-        X = step.fit_transform(X)
+        X = step.fit_transform(X, y)
     except ValueError as error:
         if kind_of(name) != "tfidf":
             raise
@@ -185,12 +210,15 @@ def _check_components(name: str, step: Any, X: Any) -> None:
 
 
 def _inputs(pipe: Any, X: Any, rows: Indices | None) -> Any:
-    """Return numbers as float32 and texts as they are; refuse what no step can use."""
+    """Return numbers as float32, texts as they are and a table's columns by role; refuse what no step can use."""
+    name, step = pipe.steps[0]
+    if name == "table":
+        return check_cells(X, step.roles, rows)
     if X.ndim == 1:
         finite.check_texts(X, rows)
         return X
     X = _float32(X)
-    finite.check_inputs(X, rows, imputes=pipe.steps[0][0] == "impute")
+    finite.check_inputs(X, rows, imputes=name == "impute")
     return X
 
 

@@ -7,12 +7,26 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ldsvm.datasets.words import listing
+
+# What the step table calls one column of a group, and several.
+NOUNS = {
+    "number": ("number", "numbers"),
+    "flat": ("number with equal quartiles", "numbers with equal quartiles"),
+    "yes/no": ("yes/no column", "yes/no columns"),
+    "date": ("date", "dates"),
+    "gap": ("column with gaps", "columns with gaps"),
+    "category": ("category", "categories"),
+}
+
 
 def summarise_step(name: str, step: Any, before: Any, after: Any) -> str:
     """Return one sentence about a fitted step, given the training inputs before and after it."""
     kind, rows = kind_of(name), after.shape[0]
     if kind == "impute":
         return _imputed(before)
+    if kind == "table":
+        return f"{name}: {_table(step, after.shape[1])}"
     if kind == "strip_headers":
         shorter = sum(len(new) < len(old) for old, new in zip(before, after, strict=True))
         empty = sum(not text.strip() for text in after)
@@ -34,6 +48,24 @@ def _imputed(X: Any) -> str:
     text = f"imputed {_several(len(columns), 'value')} in {_several(int(np.count_nonzero(counts)), 'column')}"
     without = int(np.count_nonzero(counts == X.shape[0]))
     return f"{text}, {without:,} of them without any training value and now 0" if without else text
+
+
+def _table(step: Any, features: int) -> str:
+    """Return how many features each group of columns became, and which categories are target-encoded."""
+    parts, texts = [], [0, 0]
+    for group, _, columns in step.columns_.transformers_:
+        place = step.columns_.output_indices_[group]
+        made = place.stop - place.start
+        if group == "many":
+            parts.append(f"{made:,} of the target-encoded {listing('column', columns)}")
+        elif group in NOUNS:
+            parts.append(f"{made:,} of {len(columns):,} {NOUNS[group][len(columns) > 1]}")
+        elif group.startswith("text-"):
+            texts = [texts[0] + 1, texts[1] + made]
+    if texts[0]:
+        parts.append(f"{texts[1]:,} of {_several(texts[0], 'text')}")
+    left = f"; {listing('column', step.empty_)} left out, without a training value" if step.empty_ else ""
+    return f"{_several(features, 'feature')}, {', '.join(parts)}{left}"
 
 
 def _several(n: int, what: str) -> str:

@@ -81,6 +81,16 @@ STEPS: Mapping[str, Mapping[str, Rule]] = {
     "minmax": {},
     "max_abs": {},
     "normalize": {},
+    "table": {
+        "gaps": Rule("median or own", lambda value: value in ("median", "own")),
+        "numbers": Rule("standard, quantile or robust", lambda value: value in ("standard", "quantile", "robust")),
+        "rare": Rule(
+            "a number of rows such as 5, or a share of them such as 0.01, above 0 and below 1",
+            lambda value: _count(value) or _share(value),
+        ),
+        "many": COUNT,
+        "max_features": COUNT,
+    },
 }
 
 

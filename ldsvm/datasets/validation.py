@@ -129,7 +129,7 @@ def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
 
 def _counting(rows: Rows) -> list[Finding]:
     """Return which columns only count the rows: in sorted rows such a number gives the label away."""
-    if rows.kind != "dense" or len(rows) < COUNTED:
+    if rows.kind not in ("dense", "table") or len(rows) < COUNTED:
         return []
     first = rows.X[:COUNTED].astype(np.float64)
     with np.errstate(invalid="ignore"):  # infinite values, which are refused later
@@ -185,6 +185,10 @@ def _complete(rows: Rows, kept: Indices, missing: str, official: bool) -> tuple[
         if missing == "drop":
             every = np.flatnonzero(~gone)
             findings.append(Finding("warning", f"{where}: {gone.sum():,} of {len(gone):,} rows left out."))
+        elif rows.kind == "table":
+            findings.append(
+                Finding("warning", f"{where}: {found.missing.counts.sum():,} gaps, which the step table fills.")
+            )
         elif missing == "impute" and rows.kind != "text":
             findings.append(Finding("warning", f"{where}: {found.missing.counts.sum():,} values to impute."))
         else:

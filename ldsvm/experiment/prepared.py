@@ -16,6 +16,10 @@ import numpy as np
 
 from ldsvm.atomic import alone
 from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits, stored_arrays
+from ldsvm.datasets.column import INPUTS, Column
+from ldsvm.datasets.files.coding import frame
+from ldsvm.datasets.files.roles import listed
+from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.validation import clean, refuse
@@ -24,7 +28,7 @@ from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
-FACTS, PIPELINE, SPLIT = "facts.json", "features.skops", "split.npz"
+FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
 LAYOUT = 4  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
@@ -38,7 +42,8 @@ class Prepared:
     split: digest of the row numbers. seed: of the split and of everything fitted to it. sizes: rows per part.
     columns: names of the inputs as they came, None where they have none. features: what the steps did, one sentence
     each. notes: what was noticed about the data. summary: see `ldsvm.datasets.summary`. dataset: name, source,
-    licence, citation, checksum of the content.
+    licence, citation, checksum of the content. table: name, role, reason and how (see `Column`) of each column of a
+    mixed table, None for other inputs.
     """
 
     folder: Path
@@ -52,6 +57,7 @@ class Prepared:
     notes: list[str]
     summary: dict[str, Any]
     dataset: dict[str, str]
+    table: list[dict[str, str]] | None = None
 
     def arrays(self, part: str, labels: str) -> tuple[Any, np.ndarray]:
         """Return X (n, D), mapped from disk and read-only, and y (n,) in the given labelling."""
@@ -65,7 +71,11 @@ class Prepared:
 
         file = self.folder / PIPELINE
         steps = [*(loads(file.read_bytes()).steps if file.exists() else ()), ("model", model)]
-        if self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
+        if self.table is not None:
+            roles = {column["name"]: column["role"] for column in self.table if column["role"] in INPUTS}
+            days = {column["name"]: column["how"] for column in self.table if column["how"]}
+            steps = [("read", RawTable(roles, days).fit(None)), *steps]
+        elif self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
             steps[0][1].feature_names_in_ = np.array(self.columns, dtype=object)
         return Pipeline(steps) if file.exists() else model
 
@@ -75,11 +85,17 @@ class Prepared:
         """
         if self.summary["kind"] == "text":
             return np.array(EXAMPLES, dtype=object)
+        if self.table is not None:
+            from pandas import read_parquet
+
+            return read_parquet(self.folder / EXAMPLE)
         return as_they_came(np.load(self.folder / "example.npy"), self.columns)
 
 
-def as_they_came(X: Any, columns: Sequence[str] | None) -> Any:
-    """Return inputs as a table where their columns have names, and as they are otherwise."""
+def as_they_came(X: Any, columns: Sequence[str] | None, table: Sequence[Column] | None = None) -> Any:
+    """Return inputs as a table where their columns have names, and as they are otherwise. table: see `Rows`."""
+    if table is not None:
+        return frame(X, table)
     if not columns:
         return X
     from pandas import DataFrame
@@ -149,7 +165,8 @@ def load_source(config: Config) -> Source:
     assert train is not None
     unused = config.split.test != "official" and wanted.test_path is not None
     spare = ["The rows of dataset.test_path are not used: split.test is a size, not official."] if unused else []
-    notes = [*data.notes, *spare, *refuse([*train.findings, *(test.findings if test else ())])]
+    roles = [] if train.rows.table is None else listed(train.rows.table)
+    notes = [*data.notes, *spare, *roles, *refuse([*train.findings, *(test.findings if test else ())])]
     data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
     return Source(data, train.kept, test.kept if test else None, notes)
 
@@ -226,17 +243,24 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
         rows["train"], rows["validation"], rows["test"], split=split, kept=source.kept, kept_test=source.kept_test
     )
     notes = refuse(findings)
-    pipe = features.pipeline(config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed)
+    roles = None if data.train.table is None else {one.name: one.role for one in data.train.table if one.used}
+    pipe = features.pipeline(
+        config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed, roles=roles
+    )
     described, n_features = _save_inputs(place, pipe, rows, source.numbers(split))
     for part in PARTS:
         stored_arrays.save(place, f"y_{part}", _flat(rows[part].y))
-    if data.train.kind != "text":
+    if data.train.table is not None:
+        _came(rows["train"].take(range(5))).to_parquet(place / EXAMPLE)
+    elif data.train.kind != "text":
         first = rows["train"].X[:5]
         stored_arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
     source.numbers(split).save(place / SPLIT)
     columns = None if data.train.columns is None else list(data.train.columns)
     facts = {"features": described, "notes": notes, "n_features": n_features, "columns": columns}
     facts["summary"] = summarise(data.train, data.test)
+    if data.train.table is not None:
+        facts["table"] = [{"name": c.name, "role": c.role, "reason": c.reason, "how": c.how} for c in data.train.table]
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
@@ -248,12 +272,16 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) 
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
-    X = features.fit_transform(pipe, rows["train"].X, rows=numbers.train)
+    X = features.fit_transform(pipe, _came(rows["train"]), numbers.train, y=rows["train"].y)
     stored_arrays.save(place, "X_train", X)
     for part in PARTS[1:]:
-        stored_arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
+        stored_arrays.save(place, f"X_{part}", features.transform(pipe, _came(rows[part]), rows=getattr(numbers, part)))
     (place / PIPELINE).write_bytes(dumps(pipe))
     return features.describe(pipe), int(X.shape[1])
+
+
+def _came(rows: Rows) -> Any:
+    return as_they_came(rows.X, None, rows.table)
 
 
 def _flat(y: np.ndarray) -> np.ndarray:

@@ -16,7 +16,12 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 # Classes that are made without a call of the class; each is read by skops's ObjectNode.
 OURS = (
     "ldsvm.methods.reduced.ReducedLDSVM",
+    "ldsvm.datasets.raw_table.RawTable",
     "ldsvm.datasets.unit_rows.UnitRows",
+    "ldsvm.datasets.table_parts.DateParts",
+    "ldsvm.datasets.table_parts.Gaps",
+    "ldsvm.datasets.table_parts.Words",
+    "ldsvm.datasets.table_step.TableFeatures",
     "ldsvm.datasets.text.DensifyingPCA",
     "ldsvm.datasets.text.StripHeaders",
     "ldsvm.estimator.LDSVMClassifier",
@@ -32,22 +37,30 @@ MOVED = {
     "ldsvm.datasets.lengths": "ldsvm.datasets.unit_rows",
     "ldsvm.experiment.coarser": "ldsvm.methods.label_map",
 }
+FOLDS = "sklearn.model_selection._split.StratifiedKFold"  # of a TargetEncoder
 SCIKIT_LEARN = (
+    "sklearn.compose._column_transformer.ColumnTransformer",
     "sklearn.decomposition._pca.PCA",
     "sklearn.decomposition._truncated_svd.TruncatedSVD",
     "sklearn.feature_extraction.text.TfidfTransformer",
     "sklearn.feature_extraction.text.TfidfVectorizer",
     "sklearn.impute._base.SimpleImputer",
+    FOLDS,
     "sklearn.pipeline.Pipeline",
     "sklearn.preprocessing._data.MaxAbsScaler",
     "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._data.QuantileTransformer",
+    "sklearn.preprocessing._data.RobustScaler",
     "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._target_encoder.TargetEncoder",
 )
 # What skops has a reader of its own for: (reader, names).
 VALUES = {
     "DictNode": ("builtins.dict",),
     "ListNode": ("builtins.list",),
     "TupleNode": ("builtins.tuple",),
+    "SliceNode": ("builtins.slice",),  # which features are whose, in a ColumnTransformer
     "JsonNode": ("builtins.str",),  # text, numbers, truth values and None
     "TypeNode": ("builtins.bool", "builtins.float", "builtins.int", "builtins.str", "numpy.float32"),
     "DTypeNode": ("numpy.dtype",),
@@ -60,8 +73,8 @@ ALLOWED = frozenset(
     [("ObjectNode", name) for name in (*OURS, *OLD, *SCIKIT_LEARN)]
     + [(reader, name) for reader, names in VALUES.items() for name in names]
 )
-# What MLflow must tell skops to trust beyond scikit-learn when it reads a model of ours.
-TRUSTED = [*OURS, "numpy.dtype"]
+# What MLflow must tell skops to trust beyond scikit-learn's estimators when it reads a model of ours.
+TRUSTED = [*OURS, FOLDS, "numpy.dtype"]
 SCHEMA = "schema.json"  # of skops: the tree of objects
 
 

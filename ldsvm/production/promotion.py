@@ -242,7 +242,7 @@ def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool
 def _rows(config: Config, source: Source, places: Any) -> tuple[Any, Any]:
     """Return inputs as they came, and labels (n,) as the experiment's first problem reads them."""
     rows = source.data.train.take(places)
-    return as_they_came(rows.X, rows.columns), _labels(config, rows.y)
+    return as_they_came(rows.X, rows.columns, rows.table), _labels(config, rows.y)
 
 
 def _labels(config: Config, y: NDArray[Any]) -> NDArray[Any]:

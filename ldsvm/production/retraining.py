@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
+from ldsvm.datasets.raw_table import reader_of
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
@@ -131,7 +132,9 @@ def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[An
 
 def is_compared_raw(rows: Any) -> bool:
     """Return whether rows are compared as they came: dense numbers are, others only after the model's feature steps."""
-    return hasattr(rows, "columns") or (isinstance(rows, np.ndarray) and rows.dtype != object)
+    if hasattr(rows, "columns"):
+        return all(kind.kind in "biuf" for kind in rows.dtypes)
+    return isinstance(rows, np.ndarray) and rows.dtype != object
 
 
 def count_inputs(rows: Any) -> Inputs:
@@ -174,7 +177,11 @@ def fill_missing(pipeline: Any, rows: Any) -> Any:
     """Return rows with missing values replaced by the medians of these rows, unless the model imputes them itself."""
     from sklearn.impute import SimpleImputer
 
-    if rows.ndim == 1 or any(isinstance(step, SimpleImputer) for _, step in getattr(pipeline, "steps", ())):
+    if (
+        rows.ndim == 1
+        or reader_of(pipeline) is not None
+        or any(isinstance(step, SimpleImputer) for _, step in getattr(pipeline, "steps", ()))
+    ):
         return rows
     values = rows.to_numpy() if hasattr(rows, "columns") else rows
     if not np.isnan(getattr(values, "data", values) if hasattr(values, "tocsr") else values).any():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from ldsvm.datasets import DataError
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import FileSpec, faults, numbers, values
+from ldsvm.datasets.files.coding import asked_of, coded_table, frame
 from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
+from ldsvm.datasets.raw_table import reader_of
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.experiment.config.schema import DatasetConfig
@@ -39,7 +41,8 @@ class Scoring:
     that the output has too, such as a number of the row; from files of text they come out as they are written, quoted
     in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
     inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
-    is taken for its own. format: as in `FileSpec`.
+    is taken for its own. format: as in `FileSpec`. roles, days: of the columns of a
+    mixed table, see `RawTable`; none where the inputs are numbers or texts.
     """
 
     input: str
@@ -54,6 +57,8 @@ class Scoring:
     format: str | None = None
     escape_formulas: bool = True
     spelling: Spelling = USUAL
+    roles: Mapping[str, str] = field(default_factory=dict)
+    days: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, dataset: DatasetConfig, asked: ScoreConfig, model: Any, name: str, source: str, root: Path) -> Scoring:
@@ -62,10 +67,12 @@ class Scoring:
         if names is None and dataset.text is None:
             raise DataError(f"{name} was trained on inputs without names; a file can be scored by names only.")
         place, output = places(asked, root)
+        reader = reader_of(model)
         return cls(
             input=place, output=output,
             columns=None if names is None else tuple(map(str, names)), text=dataset.text,
             keep=asked.keep, rows=asked.rows, model=name, missing=dataset.missing == "impute",
+            roles=dict(reader.roles) if reader else {}, days=dict(reader.days or {}) if reader else {},
             source=source, format=asked.format or dataset.format,
             escape_formulas=asked.escape_formulas, spelling=asked.spelling(dataset.decimal, dataset.missing_values),
         )  # fmt: skip
@@ -191,8 +198,18 @@ def _parts(streams: Sequence[Stream], job: Scoring) -> Iterator[Part]:
 
 def inputs(chunk: Sequence[Part], job: Scoring) -> Any:
     """Return what the model takes; raise DataError, with file and row, for what it was not trained on."""
+    if job.roles:
+        from pandas import concat
+
+        return concat([_mixed(part, job) for part in chunk], ignore_index=True)
     found = [_texts(part, job) if job.columns is None else _numbers(part, job) for part in chunk]
     return as_they_came(found[0] if len(found) == 1 else np.concatenate(found), job.columns)
+
+
+def _mixed(part: Part, job: Scoring) -> Any:
+    columns = {name: [part.batch[name]] for name in job.roles}
+    table = asked_of(job.roles, job.days)
+    return frame(*coded_table(columns, table, {}, str(part.stream.file), job.spelling, part.row))
 
 
 def _texts(part: Part, job: Scoring) -> Any:

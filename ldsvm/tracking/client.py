@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ldsvm.atomic import alone
+from ldsvm.datasets.raw_table import reader_of
 from ldsvm.experiment.storing import TRUSTED
 from ldsvm.tracking import run_owner
 from ldsvm.tracking.pages import KIND, MODELS, PIPELINE, view
@@ -136,7 +137,7 @@ class Run:
         from ldsvm.tracking import served
 
         answers = fitted.predict(X)
-        X = X if X.ndim == 1 else X.astype("float64")
+        X = X.astype("float64") if X.ndim == 2 and reader_of(fitted) is None else X
         with TemporaryDirectory() as folder, self.client.file.guard(), mlflow.start_run(run_id=self.id):
             own = wheel(Path(folder))  # and no `code_paths`, which would be imported wherever a model is loaded
             info = Model.log(

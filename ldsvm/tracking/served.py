@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ldsvm.datasets.raw_table import reader_of
 from ldsvm.datasets.words import shown
 from ldsvm.experiment.storing import loads
 
@@ -36,9 +37,9 @@ def signature(X: Any, answers: Any) -> Any:
     from mlflow.models import ModelSignature, infer_signature
     from mlflow.types.schema import AnyType, ColSpec, Schema
 
-    found = infer_signature(X, answers)
     if not hasattr(X, "columns"):
-        return found
+        return infer_signature(X, answers)
+    found = infer_signature(model_output=answers)
     any_type: Any = AnyType()  # type: ignore[no-untyped-call]
     return ModelSignature(Schema([ColSpec(any_type, str(name)) for name in X.columns]), found.outputs)
 
@@ -59,7 +60,7 @@ class Served:
         from mlflow.exceptions import MlflowException
 
         try:
-            if hasattr(data, "columns") and not _texts(data):
+            if hasattr(data, "columns") and not (reader_of(self.fitted) or _texts(data)):
                 if (said := bad_cell(data)) is not None:
                     raise MlflowException.invalid_parameter_value(said)
                 data = numbers(data)

@@ -69,7 +69,7 @@ def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: st
         # Under the default name it may be absent, but not from one of the two sets only.
         if named is not None or key in archive or key.removesuffix("_test") in archive:
             extras[name] = convert(_row(archive, given, key, X.shape[0]), f"{given}: array {shown(key)}")
-    return Rows(X, y, None, **extras)
+    return Rows(X, y, None, extras.get("groups"), extras.get("times"))
 
 
 def _inputs(archive: Mapping[str, Any], given: str, name: str, precise: bool) -> Any:

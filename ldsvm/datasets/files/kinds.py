@@ -24,3 +24,10 @@ def is_list(type: Any) -> bool:
     """Tell whether a pyarrow type holds lists of any kind."""
     types = optional("pyarrow").types
     return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
+
+
+def plain(piece: Any) -> Any:
+    """Return a piece of a column without the dictionaries and names of types that only wrap values."""
+    pa = optional("pyarrow")
+    found = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found

@@ -66,7 +66,8 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path, index: Sequence[str
     label = spec.label or "label"
     one = {"label": label, "text": spec.text, "group": spec.group, "time": spec.time}
     roles: dict[str, tuple[str, ...]] = {role: (name,) for role, name in one.items() if name is not None}
-    roles |= {"drop": spec.drop, "columns": spec.columns or ()}
+    ignored = tuple(name for name, role in spec.roles if role == "ignore" and name not in spec.drop)
+    roles |= {"drop": spec.drop, "columns": spec.columns or tuple(name for name, _ in spec.roles)}
     for role, names in roles.items():
         _check_there(role, names, known, file)
     _check_clashes(roles)
@@ -75,13 +76,13 @@ def layout(spec: FileSpec, known: Sequence[str], file: Path, index: Sequence[str
     elif spec.columns is not None:
         inputs = spec.columns
     else:
-        other = {name for role, names in roles.items() if role != "columns" for name in names}
+        other = {name for role, names in roles.items() if role != "columns" for name in names} | {*ignored}
         inputs = tuple(name for name in known if name not in other)
         _refuse_index(inputs, known, file, index)
     if not inputs and spec.text is None:
         raise DataError(f"{file}: no input column is left beside {faults.names(known)}.")
     closed = spec.columns is None and spec.text is None
-    return Layout(inputs, label, spec.text, spec.group, spec.time, spec.drop, closed, file)
+    return Layout(inputs, label, spec.text, spec.group, spec.time, (*spec.drop, *ignored), closed, file)
 
 
 def check_unique(known: Sequence[str], file: Path) -> None:

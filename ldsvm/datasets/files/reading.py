@@ -20,7 +20,7 @@ READERS: dict[str, Reader] = {
 }
 TITLES = {"parquet": "Parquet", "csv": "CSV", "semicolon": "CSV", "tsv": "TSV", "arrow": "Arrow"}
 # Which fields mean something, beyond those that every format knows.
-COLUMNS = ("label", "columns", "drop", "text", "group", "time", "decimal", "missing_values")
+COLUMNS = ("label", "columns", "roles", "drop", "text", "group", "time", "decimal", "missing_values")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(TABLES, COLUMNS),
     "npz": ("label", "group", "time"),

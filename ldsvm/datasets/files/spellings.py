@@ -89,6 +89,23 @@ class Spelling:
         pattern = NUMBER if self.decimal == "." else NUMBER.replace(r"\.", ",")
         return pc.invert(pc.match_substring_regex(piece, pattern)).fill_null(False)
 
+    def mostly_numbers(self, text: Any) -> bool:
+        """Return whether fewer than half of some texts are words: neither numbers, in any spelling, nor marks of gaps.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> [Spelling().mostly_numbers(pyarrow.array(texts)) for texts in (["1,5", "?", "2%"], ["?", "red", "3"])]
+        [True, False]
+        """
+        pc = optional("pyarrow.compute")
+        known = text.drop_null()
+        known = known.filter(pc.invert(pc.match_substring_regex(known, MISSING)))
+        words = known.filter(self.strays(known))
+        for pattern, _ in self._known():
+            words = words.filter(pc.invert(pc.match_substring_regex(words, pattern)))
+        return len(text) > 0 and (not len(words) or 2 * len(words) < len(known))
+
     def remedies(self, strays: Any) -> list[str]:
         """Return what to do about texts that are no numbers, and nothing where one of them is something else.
 

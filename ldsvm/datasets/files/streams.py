@@ -9,6 +9,7 @@ from typing import Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import csv_text, faults, tables
+from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import check_unique
 
 Batches = Callable[[Sequence[str], int], Iterator[Any]]  # of these columns, of at most so many rows where that is known
@@ -36,7 +37,7 @@ class Stream:
         with faults.reading(self.file, self.format):
             for batch in self.read(names, rows):
                 batch.validate(full=True)
-                yield pa.RecordBatch.from_arrays([tables.plain(batch.column(name)) for name in names], [*names])
+                yield pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in names], [*names])
 
 
 def stream(file: Path, format: str) -> Stream:
@@ -85,8 +86,8 @@ def _separated(delimiter: str) -> Callable[[Path], tuple[list[tuple[str, Any]], 
 
 
 def _types(schema: Any) -> list[tuple[str, Any]]:
-    """Return the names, repeated ones too, and what the types are once `tables.plain` has unwrapped them."""
-    return [(field.name, tables.plain(optional("pyarrow").nulls(0, field.type)).type) for field in schema]
+    """Return the names, repeated ones too, and what the types are once `plain` has unwrapped them."""
+    return [(field.name, plain(optional("pyarrow").nulls(0, field.type)).type) for field in schema]
 
 
 def _as_it_is(piece: Any) -> Any:

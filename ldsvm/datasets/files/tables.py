@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from ldsvm.checks import index_columns
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import csv_text, expansion, faults, numbers, values
+from ldsvm.datasets.files.coding import Table, coded_table, mixed
 from ldsvm.datasets.files.find import Found
+from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import Spelling
@@ -34,11 +36,15 @@ class Opened:
 def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | None]:
     """Return the rows of both sets, in the order of the files and of the lines in them.
 
-    The columns of the first file decide what is read of all others, which may have them in another order. Raises
-    `DataError` for files that cannot be read, columns that are absent or of a wrong type, and for no rows.
+    The columns of the first file decide what is read of all others, which may have them in another order; roles are
+    those that the training set's columns have. Raises `DataError` for files that cannot be read, columns that are
+    absent or of a wrong type, and for no rows.
     """
-    rows, plan = _read(train, spec, None)
-    return rows, None if test is None else _read(test, spec, plan)[0]
+    rows, plan = _read(train, spec, None, None)
+    if test is None:
+        return rows, None
+    rows_test, _ = _read(test, spec, plan, rows.table)
+    return replace(rows, table=rows_test.table), rows_test  # with the values that only the test set has
 
 
 def count(file: Path, format: str, spec: FileSpec) -> int:
@@ -48,7 +54,7 @@ def count(file: Path, format: str, spec: FileSpec) -> int:
         return len(opened.load([opened.names[0]]))
 
 
-def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layout]:
+def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
     tables: list[Any] = []
     spelling = Spelling.of(spec.decimal, spec.missing_values)
     training = plan is None
@@ -66,10 +72,20 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None) -> tuple[Rows, Layo
     if not sum(len(table) for table in tables):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")
     tables.clear()  # the columns are now held by `columns` alone, which gives them up one by one
-    return _rows(columns, plan, found.given, spelling, precise=training), plan
+    rows = _rows(columns, plan, found.given, spelling)
+    if plan.text is not None:
+        return rows, plan
+    inputs = {name: columns.pop(name) for name in plan.inputs}
+    if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
+        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
+        return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
+    X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
+    return replace(rows, X=X, columns=names), plan
 
 
-def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling: Spelling, *, precise: bool) -> Rows:
+def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling: Spelling) -> Rows:
+    """Return labels, groups, times and texts; X is None where the inputs are other columns."""
+
     def one(role: str, name: str | None, convert: Callable[[numbers.Column, str], Any]) -> Any:
         return None if name is None else convert(columns[name], f"{given}: dataset.{role} {shown(name)}")
 
@@ -79,20 +95,11 @@ def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling
     groups, times = one("group", plan.group, values.groups), one("time", plan.time, values.times)
     if plan.text is not None:
         return Rows(one("text", plan.text, values.texts), y, None, groups, times)
-    inputs = {name: columns.pop(name) for name in plan.inputs}
-    X, names = numbers.matrix(inputs, given, spelling=spelling, precise=precise)
-    return Rows(X, y, names, groups, times)
+    return Rows(None, y, None, groups, times)
 
 
 def _pieces(column: Any) -> numbers.Column:
     return [plain(piece) for piece in column.chunks]
-
-
-def plain(piece: Any) -> Any:
-    """Return a piece of a column without the dictionaries and names of types that only wrap values."""
-    pa = optional("pyarrow")
-    found = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
-    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
 def _words(spec: FileSpec) -> list[str]:
@@ -101,7 +108,8 @@ def _words(spec: FileSpec) -> list[str]:
     Otherwise a group 007 would be the number 7 in one file, and in another, with words among its groups, not. A
     group that is an input too must be a number, and then is one in all files.
     """
-    return [name for name in (spec.text, spec.group) if name is not None and name not in (spec.columns or ())]
+    plain = [name for name in (spec.text, spec.group) if name is not None and name not in (spec.columns or ())]
+    return plain + [name for name, role in spec.roles if role in ("category", "text")]
 
 
 def parquet(path: Path) -> Any:

@@ -98,7 +98,7 @@ def groups(column: Column, what: str) -> NDArray[Any]:
     if target is not None and not any(pa.types.is_uint64(type) for type in types):
         return _cast(column, target, what)
     try:
-        return np.concatenate([_spelled(piece) for piece in column])
+        return np.concatenate([spelled(piece) for piece in column])
     except pa.ArrowInvalid as error:
         raise DataError(f"{what} holds bytes that are no UTF-8 text; groups must have a spelling.") from error
 
@@ -126,7 +126,7 @@ def _cast(column: Column, target: Any, what: str) -> NDArray[Any]:
         raise DataError(f"{what} holds a value that {target} cannot hold; allowed are smaller ones.") from error
 
 
-def _spelled(piece: Any) -> NDArray[Any]:
+def spelled(piece: Any) -> NDArray[Any]:
     """Return one piece of any type as an object array of str, equal numbers spelled alike."""
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
     if pa.types.is_floating(piece.type):

@@ -48,7 +48,9 @@ class DatasetConfig(Frozen):
     test_path: str | None = None
     format: str | None = None
     label: str | None = None
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | dict[str, Literal["number", "category", "yes/no", "date", "text", "ignore"]] | None = (
+        None
+    )
     drop: tuple[str, ...] = ()
     text: str | None = None
     group: str | None = None
@@ -65,8 +67,10 @@ class DatasetConfig(Frozen):
         if self.path is None:
             return None
         return FileSpec(
-            path=self.path, test_path=self.test_path, format=self.format, label=self.label, columns=self.columns,
-            drop=self.drop, text=self.text, group=self.group, time=self.time,
+            path=self.path, test_path=self.test_path, format=self.format, label=self.label,
+            columns=None if isinstance(self.columns, dict) else self.columns,
+            roles=tuple(sorted(self.columns.items())) if isinstance(self.columns, dict) else (), drop=self.drop,
+            text=self.text, group=self.group, time=self.time,
             decimal=self.decimal, missing_values=self.missing_values,
         )  # fmt: skip
 

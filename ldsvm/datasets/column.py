@@ -1,0 +1,29 @@
+"""One column of a table: its name, and what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INPUTS = ("number", "category", "yes/no", "date", "text")
+LEFT_OUT = ("identifier", "constant", "too many values")
+ROLES = (*INPUTS, "ignore")  # what dataset.columns may say
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    role: one of INPUTS, or of LEFT_OUT with the reason. values: of a category, or the texts, by code. how: the way in
+    which dates are written, as pandas takes it; empty where they are no texts.
+    """
+
+    name: str
+    role: str
+    values: tuple[str, ...] = ()
+    reason: str = ""
+    how: str = ""
+
+    @property
+    def used(self) -> bool:
+        """Whether it is an input."""
+        return self.role in INPUTS

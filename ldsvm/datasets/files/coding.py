@@ -1,0 +1,220 @@
+"""Columns of a mixed table as float64 codes, and codes as a pandas table: one way for files, models and servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.column import Column
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.files import numbers, values
+from ldsvm.datasets.files.kinds import is_number, is_text, plain
+from ldsvm.datasets.files.roles import (
+    DAYS,
+    YES,
+    infer_role,
+    is_day,
+    listed,
+    parsed_days,
+    texts_of,
+)  # fmt: skip
+from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.words import listing, shown
+
+Codes = NDArray[np.float64]
+Table = tuple[Column, ...]
+RULE = "correct them, or name another role in dataset.columns, such as {{{name}: category}}"
+
+
+def coded(
+    column: Column, pieces: Sequence[Any], given: str, spelling: Spelling, first: int = 0
+) -> tuple[Codes, Column]:
+    """Return a column's codes (N,), and the column with the values that they stand for.
+
+    pieces: pyarrow arrays. Values that the column has already keep their codes. given: where it is from, and first: the
+    number of the first row, for messages. Raises `DataError` for values that are not of the column's role.
+    """
+    if column.role in ("category", "text"):
+        return _places(column, pieces, spelling)
+    what = f"{given}: column {shown(column.name)}"
+    if column.role == "date":
+        return _seconds(column, pieces, what, spelling, first)
+    coder = _numbers if column.role == "number" else _yes
+    return coder(column.name, pieces, what, given, spelling, first), column
+
+
+def mixed(columns: Mapping[str, Sequence[Any]], spelling: Spelling) -> bool:
+    """Return whether a table has a column of words or dates, and not only numbers, be they badly written."""
+    return any(_no_numbers(pieces, spelling) for pieces in columns.values())
+
+
+def _no_numbers(pieces: Sequence[Any], spelling: Spelling) -> bool:
+    if any(is_day(piece.type) for piece in pieces):
+        return True
+    if not any(is_text(piece.type) for piece in pieces) or not all(
+        is_text(piece.type) or is_number(piece.type) for piece in pieces
+    ):
+        return False
+    return not spelling.mostly_numbers(texts_of(pieces, spelling))
+
+
+def coded_table(
+    columns: Mapping[str, Sequence[Any]],
+    table: Table | None,
+    roles: Mapping[str, str],
+    given: str,
+    spelling: Spelling,
+    first: int = 0,
+) -> tuple[Codes, Table]:
+    """Return the codes (N, D) of the columns that are inputs, and all columns with roles and values.
+
+    table: of the training set, whose roles and values hold here too; None infers them, but for those of ``roles``.
+    Raises `DataError` for types without a role, for values that are not of their column's, and where no input is left.
+    """
+    _refuse_other_types(columns, given)
+    known = {column.name: column for column in table or ()}
+    parts, found = [], []
+    for name, pieces in columns.items():
+        column = known.get(name) or (Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling))
+        if column.used:
+            codes, column = coded(column, pieces, given, spelling, first)
+            parts.append(codes)
+        found.append(column)
+    if not parts:
+        raise DataError(f"{given}: no input column is left. {listed(found)[-1]}")
+    return np.column_stack(parts), tuple(found)
+
+
+def _refuse_other_types(columns: Mapping[str, Sequence[Any]], given: str) -> None:
+    for name, pieces in columns.items():
+        for kind in (piece.type for piece in pieces):
+            if not (is_text(kind) or is_number(kind) or is_day(kind)):
+                raise DataError(
+                    f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
+                    "texts, so list it in dataset.drop."
+                )
+
+
+def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[Codes, Column]:
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    # A code may be a number in one file and a text in the other; equal ones have one spelling.
+    plain = [piece if is_text(piece.type) else pa.array(values.spelled(piece), pa.string()) for piece in pieces]
+    text = texts_of(plain, spelling)
+    if column.role == "text":
+        text = text.fill_null("")
+    new = sorted(set(pc.unique(text.drop_null()).to_pylist()) - set(column.values))
+    found = Column(column.name, column.role, (*column.values, *new))
+    place = pc.index_in(text, value_set=pa.array(found.values, pa.string()))
+    return np.asarray(place.cast(pa.float64()).to_numpy(zero_copy_only=False)), found
+
+
+def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
+    pa = optional("pyarrow")
+    read = [spelling.number(piece) if is_text(piece.type) else piece for piece in pieces]
+    if not all(is_number(piece.type) for piece in read):
+        numbers.matrix({name: [*pieces]}, given, first, RULE.format(name=name), spelling=spelling)  # raises
+        raise DataError(f"{what} holds values that are no numbers; {RULE.format(name=name)}.")
+    parts = [piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _yes(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    low = pc.utf8_lower(texts_of(pieces, spelling))
+    answers = pa.array([*YES, *YES.values(), "1", "0"])
+    ones = np.array([1.0] * len(YES) + [0.0] * len(YES) + [1.0, 0.0])
+    place = np.asarray(pc.index_in(low, value_set=answers).cast(pa.float64()).to_numpy(zero_copy_only=False))
+    _refuse_others(low, np.isnan(place), what, "yes and no, true and false", name, first)
+    return np.where(np.isnan(place), np.nan, ones[np.nan_to_num(place).astype(int)])
+
+
+def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spelling, first: int) -> tuple[Codes, Column]:
+    pa = optional("pyarrow")
+    if all(is_day(piece.type) or pa.types.is_null(piece.type) for piece in pieces):
+        return np.concatenate([_since_1970(piece) for piece in pieces]), column
+    text = texts_of(pieces, spelling)
+    how = column.how or _way(text.drop_null(), what)
+    series = text.to_pandas()
+    moments = parsed_days(series, how)
+    moments = moments.fillna(parsed_days(series, "ISO8601")) if how != "ISO8601" else moments
+    _refuse_others(text, moments.isna().to_numpy(), what, "dates such as 2024-12-31", column.name, first)
+    seconds = (moments.dt.tz_localize(None) - np.datetime64(0, "s")).dt.total_seconds()
+    return np.asarray(seconds, dtype=np.float64), replace(column, how=how)
+
+
+def _since_1970(piece: Any) -> Codes:
+    pa = optional("pyarrow")
+    micro = piece.cast(pa.timestamp("us", getattr(piece.type, "tz", None)), safe=False).cast(pa.int64())
+    return np.asarray(micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)) / 1e6
+
+
+def _way(known: Any, what: str) -> str:
+    """Return how most texts write dates."""
+    series = known.to_pandas()
+    counts = {how: int(parsed_days(series, how).notna().sum()) for how in ("ISO8601", *DAYS)}
+    best = [how for how in counts if counts[how] == max(counts.values())]
+    if len(best) > 1 and max(counts.values()):
+        raise DataError(
+            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31."
+        )
+    return best[0]
+
+
+def _refuse_others(text: Any, unread: NDArray[np.bool_], what: str, allowed: str, name: str, first: int) -> None:
+    wrong = np.flatnonzero(unread & np.asarray(text.is_valid().to_numpy(zero_copy_only=False)))
+    if len(wrong):
+        value = shown(text[int(wrong[0])].as_py())
+        raise DataError(
+            f"{what} has {value} in {listing('row', wrong + first)}; allowed are {allowed}: {RULE.format(name=name)}."
+        )
+
+
+def frame(X: Codes, columns: Sequence[Column]) -> Any:
+    """Return codes X (N, D) of the used columns as a pandas table: float64, datetime64 and texts, None for a gap."""
+    from pandas import DataFrame
+
+    used = [column for column in columns if column.used]
+    return DataFrame({column.name: _decoded(X[:, i], column) for i, column in enumerate(used)})
+
+
+def _decoded(codes: Codes, column: Column) -> Any:
+    if column.role == "date":
+        return np.where(np.isnan(codes), np.datetime64("NaT"), (1e6 * np.nan_to_num(codes)).round().astype("M8[us]"))
+    if column.role not in ("category", "text"):
+        return codes
+    words = np.array([*column.values, None], dtype=object)
+    return words[np.where(np.isnan(codes), len(column.values), codes).astype(np.int64)]
+
+
+def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], given: str = "The table") -> Any:
+    """Return a pandas table as a model's steps take it: its columns in the order of ``roles``, in their types.
+
+    table: of pandas, polars or pyarrow, as it came: numbers, words, dates or texts of them in any of its types; columns
+    without a role are left out. days: how columns of dates were written in training; ISO 8601 is understood too.
+    Raises `DataError` for a missing column and for values that are not of its role.
+    """
+    table = table.to_pandas() if hasattr(table, "to_pandas") else table  # of polars, or of pyarrow
+    absent = [name for name in roles if name not in table.columns]
+    if absent:
+        raise DataError(f"{given} has no {listing('column', absent)}; the model needs {listing('column', [*roles])}.")
+    columns = {name: [_piece(table[name])] for name in roles}
+    return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling()))
+
+
+def _piece(series: Any) -> Any:
+    """Return a column of pandas as a pyarrow array; of texts where its values are of several types."""
+    pa = optional("pyarrow")
+    try:
+        return plain(pa.array(series, from_pandas=True))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if gap else str(value) for gap, value in zip(series.isna(), series, strict=True)])
+
+
+def asked_of(roles: Mapping[str, str], days: Mapping[str, str]) -> Table:
+    """Return columns of these roles, whose values are still to come."""
+    return tuple(Column(name, role, how=days.get(name, "")) for name, role in roles.items())

@@ -1,0 +1,147 @@
+"""What a column of a table is, by its values: a number, a category, yes/no, a date, a text, or nothing to learn from.
+
+A table of mixed columns is kept as a matrix X (N, D) of float64: numbers as they are, yes/no as 1 and 0, dates as
+seconds since 1970, categories and texts as places in the column's list of values. NaN stands for a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.column import INPUTS, LEFT_OUT, Column
+from ldsvm.datasets.files.kinds import is_number
+from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.words import listing, shown
+
+FEW = 20  # rows below which distinct values say nothing
+WORDS = 4  # of a value, on average, that make a column a text
+MOST = 1_000  # values of a category
+YES = {"yes": "no", "y": "n", "true": "false", "t": "f", "on": "off"}
+ID = re.compile(r"(?i:(^|[_ .-])(id|uuid|guid|nr|no|key))$|[a-z]I[dD]$")
+MANY = 10  # columns that a sentence names
+DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")  # beside ISO 8601
+
+
+def infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
+    """Return what a column is, by its name and values. pieces: pyarrow arrays, one after the other.
+
+    A column of text is one of numbers where more than half of its values are: the others are mistakes, which are
+    refused when it is read.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> infer_role("colour", [pyarrow.array(["red", "blue", "red"])], Spelling()).role
+    'category'
+    """
+    types = optional("pyarrow").types
+    kinds = [piece.type for piece in pieces if not types.is_null(piece.type)]
+    if kinds and all(map(types.is_boolean, kinds)):
+        return _unless_constant(name, "yes/no", pieces)
+    if all(map(is_number, kinds)):
+        return _number(name, pieces)
+    if all(map(is_day, kinds)):
+        return _unless_constant(name, "date", pieces)
+    return _words(name, texts_of(pieces, spelling), spelling)
+
+
+def is_day(type: Any) -> bool:
+    """Tell whether a pyarrow type holds dates, or moments."""
+    types = optional("pyarrow").types
+    return bool(types.is_date(type) or types.is_timestamp(type))
+
+
+def texts_of(pieces: Sequence[Any], spelling: Spelling) -> Any:
+    """Return a column of any type as one pyarrow array of texts without the spaces around them, null for a gap."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if not pieces:
+        return pa.array([], pa.string())
+    text = pc.utf8_trim_whitespace(pa.concat_arrays([piece.cast(pa.string()) for piece in pieces]))
+    gaps = pc.is_in(text, value_set=pa.array(["", *spelling.missing]))
+    return pc.if_else(gaps, pa.scalar(None, pa.string()), text)
+
+
+def _unless_constant(name: str, role: str, pieces: Sequence[Any]) -> Column:
+    found = optional("pyarrow").chunked_array([piece.cast(pieces[0].type) for piece in pieces]).unique().drop_null()
+    if len(found) > 1:
+        return Column(name, role)
+    return Column(name, "constant", reason=f"all rows have {found[0]}" if len(found) else "no row has a value")
+
+
+def _number(name: str, pieces: Sequence[Any]) -> Column:
+    pa = optional("pyarrow")
+    values = pa.chunked_array([piece.cast(pa.float64(), safe=False) for piece in pieces], pa.float64()).drop_null()
+    found = values.unique()
+    if len(found) < 2:
+        return Column(name, "constant", reason=f"all rows have {found[0]}" if len(found) else "no row has a value")
+    whole = not any(pa.types.is_floating(piece.type) or pa.types.is_decimal(piece.type) for piece in pieces)
+    if whole and ID.search(name) and len(found) == len(values) >= FEW:
+        return Column(name, "identifier", reason="every row has a number of its own")
+    return Column(name, "number")
+
+
+def _words(name: str, text: Any, spelling: Spelling) -> Column:
+    pc = optional("pyarrow.compute")
+    known = text.drop_null()
+    n = len(known)
+    if n and spelling.mostly_numbers(known):
+        return Column(name, "number")
+    found = pc.unique(known)
+    if len(found) < 2:
+        return Column(
+            name, "constant", reason=f"all rows have {shown(found[0].as_py())}" if n else "no row has a value"
+        )
+    if _pair(found.to_pylist()[:3]):
+        return Column(name, "yes/no")
+    if len(how := day_formats(found)) == 1:
+        return Column(name, "date", how=how[0])
+    words = pc.mean(pc.add(pc.count_substring(known, " "), 1)).as_py()
+    if words >= WORDS and len(found) > n / 5:
+        return Column(name, "text")
+    if len(found) == n >= FEW:
+        return Column(name, "identifier", reason="every row has a value of its own")
+    if len(found) > MOST or (n >= 5 * FEW and len(found) > n / 2):
+        return Column(name, "too many values", reason=f"{len(found):,} values in {n:,} rows")
+    return Column(name, "category")
+
+
+def _pair(values: Sequence[str]) -> bool:
+    low = {value.lower() for value in values}
+    return any(low == {yes, no} for yes, no in YES.items())
+
+
+def day_formats(found: Any) -> list[str]:
+    """Return how texts (n,), none of them null, may write dates: "ISO8601" or some of DAYS.
+
+    01/02/2024 may be of January or February: where no text of a column tells which, both are returned.
+    """
+    first = found.to_pylist()[:1]
+    if not first or not first[0][:1].isdigit() or len(first[0]) < 6:
+        return []
+    series = found.to_pandas()
+    return [how for how in ("ISO8601", *DAYS) if parsed_days(series, how).notna().all()]
+
+
+def parsed_days(series: Any, how: str) -> Any:
+    """Return texts as moments in UTC, a pandas Series; NaT for what is none."""
+    import pandas
+
+    return pandas.to_datetime(series, format=how, errors="coerce", utc=True)
+
+
+def listed(columns: Sequence[Column]) -> list[str]:
+    """Return sentences on the roles of a table's columns: what is used as what, and what is left out for which reason.
+
+    Examples
+    --------
+    >>> listed([Column("age", "number"), Column("id", "identifier", reason="every row has a number of its own")])
+    ["Inputs: number 'age'.", "Left out: 'id' (identifier: every row has a number of its own)."]
+    """
+    used = [(role, [column.name for column in columns if column.role == role]) for role in INPUTS]
+    inputs = "; ".join(listing(role, names).replace("categorys", "categories") for role, names in used if names)
+    out = [f"{shown(c.name)} ({c.role}: {c.reason})" for c in columns if c.role in LEFT_OUT]
+    more = f" and {len(out) - MANY} more" if len(out) > MANY else ""
+    return [f"Inputs: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])

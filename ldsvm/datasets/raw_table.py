@@ -1,0 +1,47 @@
+"""The first step of a model of a mixed table: it reads the table as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from ldsvm.datasets.files.coding import read_frame
+
+
+class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Bring a table into the types that the next steps take, and its columns into their order.
+
+    Parameters
+    ----------
+    roles : what each input column is, by name: "number", "category", "yes/no", "date" or "text"
+    days : how dates are written, by name, where they are texts; "ISO8601" or a format of `strptime`
+
+    Examples
+    --------
+    >>> import pandas
+    >>> table = pandas.DataFrame({"more": [1, 2], "paid": ["yes", "No"], "age": ["30", None]})
+    >>> RawTable({"age": "number", "paid": "yes/no"}).fit(table).transform(table).values.tolist()
+    [[30.0, 1.0], [nan, 0.0]]
+    """
+
+    def __init__(self, roles: Mapping[str, str], days: Mapping[str, str] | None = None) -> None:
+        self.roles = roles
+        self.days = days
+
+    def fit(self, X: Any, y: Any = None) -> RawTable:
+        """Keep the names of the columns; y is not used."""
+        self.feature_names_in_ = np.array([*self.roles], dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return a table with the columns of ``roles``. Raises `DataError`, a ValueError, for what is none of them."""
+        return read_frame(X, self.roles, self.days or {})
+
+
+def reader_of(model: Any) -> RawTable | None:
+    """Return the first step of a fitted model where it reads mixed tables; None for other models."""
+    first = getattr(model, "steps", [("", None)])[0][1]
+    return first if isinstance(first, RawTable) else None
