@@ -5,11 +5,11 @@ FROM python:3.11-slim AS build
 WORKDIR /app
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --disable-pip-version-check uv==0.13.9
 COPY requirements.lock ./
-RUN /venv/bin/uv pip sync --no-cache --python /venv/bin/python --require-hashes requirements.lock
+RUN /venv/bin/uv pip sync --no-cache --compile-bytecode --python /venv/bin/python --require-hashes requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY ldsvm ldsvm
 COPY data/catalog.yaml data/catalog.yaml
-RUN /venv/bin/uv pip install --no-cache --python /venv/bin/python --no-deps --no-build-isolation .
+RUN /venv/bin/uv pip install --no-cache --compile-bytecode --python /venv/bin/python --no-deps --no-build-isolation .
 # What only tests, lint and builds need: the extra `dev`, what nothing else of the lock depends on, and uv.
 RUN /venv/bin/uv pip uninstall --python /venv/bin/python \
     onnxruntime hatchling mypy pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml uv \
