@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -49,20 +50,47 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def _digest() -> str:
-    return digest_of(file for file in HOME.rglob("*.py") if not file.relative_to(HOME).as_posix().startswith(SHOWING))
+    """Return the digest of our sources as they lie there now; those of the same size and time are not read again."""
+    home, found = str(HOME), []
+    for folder, _, names in os.walk(home):
+        for name in names:
+            path = f"{folder}/{name}"
+            if name.endswith(".py") and not path.removeprefix(f"{home}/").startswith(SHOWING):
+                stat = os.stat(path)
+                found.append((path, stat.st_size, stat.st_mtime_ns))
+    return _digest_at(tuple(found))
+
+
+@cache
+def _digest_at(found: tuple[tuple[str, int, int], ...]) -> str:
+    return digest_of(Path(path) for path, _, _ in found)
 
 
 @cache
 def _meaning(source: bytes) -> str:
     """Return a digest of the syntax tree without docstrings; one that cannot be parsed is taken as it is."""
+    words: list[str] = []
     try:
-        tree = ast.parse(source)
+        _read(ast.parse(source), words)
     except (SyntaxError, ValueError):
-        return hashlib.sha256(source).hexdigest()
-    for node in ast.walk(tree):
+        words = [repr(source)]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+def _read(node: object, words: list[str]) -> None:
+    """Add to `words` what `ast.dump` writes but for docstrings, in a third of its time."""
+    if isinstance(node, list):
+        words.append(f"[{len(node)}")
+        for one in node:
+            _read(one, words)
+    elif isinstance(node, ast.AST):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             del node.body[: ast.get_docstring(node, clean=False) is not None]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+        words.append(type(node).__name__)
+        for name in node._fields:
+            _read(getattr(node, name, None), words)
+    else:
+        words.append(repr(node))
 
 
 def _version(package: str) -> str:

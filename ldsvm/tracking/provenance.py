@@ -14,7 +14,8 @@ from pathlib import Path
 
 def environment() -> str:
     """Return the machine and every installed distribution with its version, one to a line."""
-    found = {f"{one.metadata['Name']}=={one.version}" for one in distributions() if one.metadata["Name"]}
+    known = [one.metadata for one in distributions()]  # a file that is read at each access
+    found = {f"{one['Name']}=={one['Version']}" for one in known if one["Name"]}
     system = f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} processors"
     return "\n".join([f"# {system}", f"# Python {platform.python_version()}", *sorted(found, key=str.lower), ""])
 
