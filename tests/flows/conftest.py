@@ -52,6 +52,14 @@ def _running(
                 process.wait(15)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fonts(shared: Path) -> Iterator[None]:
+    """Let matplotlib look for the fonts of this machine once, in seconds, and not in each folder of runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLCONFIGDIR", str(shared / "matplotlib"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def running() -> Running:
     """Runs a command, in a group of its own, for the time of a `with` block, which begins when `url` answers."""
@@ -88,7 +96,7 @@ class Prefect:
     def used(self) -> Iterator[None]:
         """Let flows that are called in this process use it."""
         with pytest.MonkeyPatch.context() as patch:
-            for key, value in {**self.variables, "MPLCONFIGDIR": str(self.empty.parent / "matplotlib")}.items():
+            for key, value in self.variables.items():
                 patch.setenv(key, value)
             from prefect.settings import (
                 PREFECT_API_URL,

@@ -16,6 +16,7 @@ import pytest
 
 from flows.deployments import post
 from flows.processes import free_ports
+from ldsvm.tracking import client
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
@@ -34,23 +35,30 @@ def tracked(uri: str) -> list[Any]:
 
 @pytest.mark.timeout(600)
 def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
-    mlflow_server: Callable[..., AbstractContextManager[subprocess.Popen[bytes]]], prefect: Any, tmp_path: Path
+    mlflow_server: Callable[..., AbstractContextManager[subprocess.Popen[bytes]]],
+    prefect: Any,
+    command: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     (port,) = free_ports(1)
     uri, artifacts = f"http://127.0.0.1:{port}", ("--artifacts-destination", str(tmp_path / "artifacts"))
 
-    def begin(name: str) -> subprocess.Popen[str]:
-        given = [f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
+    given = [str(TINY), f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")  # tries again at once
+    client._make_tables(f"sqlite:///{tmp_path / 'server.db'}", "mlflow-artifacts:")
+
+    def begin() -> subprocess.Popen[str]:  # a process of its own, so that it is gone when its runs are looked for
         return subprocess.Popen(
-            [sys.executable, "-m", "flows", name, str(TINY), *given], cwd=ROOT,
-            env={**os.environ, **prefect.variables, "MLFLOW_TRACKING_URI": uri},
+            [sys.executable, "-m", "flows", "pipeline", *given], cwd=ROOT, env={**os.environ, **prefect.variables},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def serve() -> AbstractContextManager[subprocess.Popen[bytes]]:
         return mlflow_server(port, tmp_path, f"sqlite:///{tmp_path / 'server.db'}", *artifacts)
 
-    with serve() as server, begin("pipeline") as process:
+    with serve() as server, begin() as process:
         end = time.monotonic() + 200
         while not list((tmp_path / "runs" / "results" / "methods").glob("*/result.json")):
             assert process.poll() is None and time.monotonic() < end
@@ -61,15 +69,13 @@ def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
     assert f"MLFLOW_TRACKING_URI {uri} does not answer" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert list((tmp_path / "runs" / "results").glob("tiny-*/report.html"))
-    with begin("pipeline") as process:  # nobody is there from the beginning
-        _, err = process.communicate(timeout=240)
-    assert process.returncode == 2 and "does not answer" in err
+    code, _, err = command("pipeline", *given)  # nobody is there from the beginning
+    assert code == 2 and "does not answer" in err
     with serve():
         assert {run["info"]["status"] for run in tracked(uri)} <= {"RUNNING", "FINISHED"}
-        with begin("sync") as process:
-            out, err = process.communicate(timeout=240)
+        code, out, err = command("sync", *given)
         runs = tracked(uri)
-    assert process.returncode == 0, err
+    assert code == 0, err
     assert uri in out and not (tmp_path / "runs" / "mlflow.db").exists()
     assert {run["info"]["status"] for run in runs} <= {"FINISHED", "KILLED"}
     kinds = [{tag["key"]: tag["value"] for tag in run["data"]["tags"]}.get("ldsvm.kind") for run in runs]
