@@ -8,9 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +15,7 @@ from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.blocks.hosts import unreachable
 from ldsvm.experiment.search import local_cluster
 from ldsvm.experiment.search.local_cluster import Nodes
+from tests.experiment.conftest import living, until
 
 pytestmark = [
     pytest.mark.server,
@@ -31,27 +29,6 @@ with Nodes(1) as nodes:
     print(*[node.pid for node in nodes._started], flush=True)
     time.sleep(600)
 """
-
-
-def living(sessions: set[int]) -> list[str]:
-    """Names of the living processes of these sessions, less two idle helpers that need a minute to see the end."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, facts = stat.read_text().rpartition(")")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        state, _, _, session = facts.split()[:4]
-        if int(session) in sessions and state != "Z":
-            found.append(name.partition("(")[2])
-    return [name for name in found if name not in ("ray::DashboardA", "ray::RuntimeEnv")]
-
-
-def until(condition: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.1)
-    return condition()
 
 
 def test_nodes_answer_while_the_context_lasts_and_nothing_of_them_is_left() -> None:

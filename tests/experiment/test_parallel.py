@@ -32,6 +32,7 @@ from ldsvm.experiment.search.search import run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
 from ldsvm.methods import memory_limit
 from ldsvm.methods.memory_limit import MIB, MemoryLimit
+from tests.experiment.conftest import living, until
 
 pytestmark = [
     pytest.mark.server,
@@ -151,27 +152,6 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         assert process.stderr is not None
         process.stderr.close()
     shutil.rmtree(short, ignore_errors=True)
-
-
-def session(number: int) -> list[str]:
-    """Names of the living processes of a session, less two idle helpers that need a minute to see that Ray is gone."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, facts = stat.read_text().rpartition(")")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        state, _, _, sid = facts.split()[:4]
-        if int(sid) == number and state != "Z":
-            found.append(name.partition("(")[2])
-    return [name for name in found if name not in ("ray::DashboardA", "ray::RuntimeEnv")]
-
-
-def until(condition: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.05)
-    return condition()
 
 
 def lines(journal: Path) -> list[dict[str, Any]]:
@@ -304,7 +284,7 @@ def test_a_killed_search_goes_on_where_it_was(
     process.wait()
     known = [line["trial"]["order"] for line in lines(journal) if line["trial"]["failure"] is None]
     assert 3 <= len(known) == len(lines(journal)) < 8
-    assert until(lambda: not session(process.pid), 100), session(process.pid)
+    assert until(lambda: not living({process.pid}), 100), living({process.pid})
     trials = search(cluster, tmp_path, 0.0)
     assert [(t.order, t.params, t.failure) for t in trials] == [(i, {"C": i + 1.0}, None) for i in range(8)]
     assert set(begun(tmp_path)) == set(range(8))
@@ -317,11 +297,11 @@ def test_ctrl_c_ends_every_process_and_keeps_what_is_done(
     journal = tmp_path / "journal" / "a"
     process = driver()
     assert until(lambda: len(lines(journal)) >= 2, 200)
-    assert any("raylet" in name for name in session(process.pid))
+    assert any("raylet" in name for name in living({process.pid}))
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=200)
     assert told.splitlines()[-1] == "KeyboardInterrupt"
-    assert until(lambda: not session(process.pid), 100), session(process.pid)
+    assert until(lambda: not living({process.pid}), 100), living({process.pid})
     kept = lines(journal)
     assert len(kept) < 8 and [line["trial"]["failure"] for line in kept] == [None] * len(kept)
 
