@@ -15,14 +15,14 @@ from benchmarks.names import NAMES
 
 def test_readme_says_what_was_measured() -> None:
     text = measured.README.read_text(encoding="utf-8")
-    assert text.count("<!-- measured: ") == 2
+    assert "<!-- measured: figures -->" in text
     assert measured.replaced(text) == text, "run make measured"
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("name", sorted(place.stem for place in measured.RECORDS.glob("*.json")))
 def test_a_record_is_of_a_whole_run_on_a_commit(name: str) -> None:
     _, record = read_json(measured.RECORDS / f"{name}.json")
-    assert record["benchmark"] == name and not record["quick"]
+    assert name in NAMES and record["benchmark"] == name and not record["quick"]
     assert record["commit"] and "changed" not in record["commit"]
     assert hasattr(import_module(f"benchmarks.{name}"), "quoted_tables" if name == "baselines" else "quoted")
 

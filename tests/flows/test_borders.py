@@ -13,7 +13,7 @@ from flows.__main__ import NAMES
 ROOT = Path(__file__).resolve().parents[2]
 HOME = {
     "prefect": "flows/",
-    "mlflow": ("ldsvm/tracking/client.py", "ldsvm/tracking/served.py"),
+    "mlflow": "ldsvm/tracking/",
     "matplotlib": "ldsvm/report/plotting/",
     "ray": ("ldsvm/experiment/search/parallel.py", "ldsvm/blocks/connection.py", "ldsvm/blocks/actors.py"),
 }
