@@ -143,7 +143,7 @@ def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spellin
     moments = parsed_days(series, how)
     moments = moments.fillna(parsed_days(series, "ISO8601")) if how != "ISO8601" else moments
     _refuse_others(text, moments.isna().to_numpy(), what, "dates such as 2024-12-31", column.name, first)
-    seconds = (moments.dt.tz_localize(None) - np.datetime64(0, "s")).dt.total_seconds()
+    seconds = (moments.dt.tz_localize(None) - np.datetime64("1970-01-01T00:00:00", "us")).dt.total_seconds()
     return np.asarray(seconds, dtype=np.float64), replace(column, how=how)
 
 
