@@ -29,7 +29,7 @@ from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-LAYOUT = 4  # raise it when what a folder holds, or how it is computed, changes
+LAYOUT = 5  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
