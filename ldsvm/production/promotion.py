@@ -22,8 +22,9 @@ from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, d
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
 from ldsvm.production import new_rows, retraining
-from ldsvm.production.drift import Drift, Inputs, Profile, profile
+from ldsvm.production.drift import Drift, Profile, profile
 from ldsvm.production.gate import Verdict, gate
+from ldsvm.production.input_counts import Inputs
 from ldsvm.production.new_rows import Mark
 from ldsvm.production.retrain_split import divide
 from ldsvm.production.retraining import Decision
@@ -157,7 +158,8 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         split, said = divide(config, reading, new_rows.find_new(config, reading, champion.mark))
         method = retraining.search_around(method, champion.params, production_rules(config))
     rows, _ = _rows(config, source, split.train)
-    inputs = retraining.count_inputs(rows) if retraining.is_compared_raw(rows) else None
+    table = source.data.train.table
+    inputs = retraining.count_inputs(rows, table) if table or retraining.is_compared_raw(rows) else None
     score = right = None
     if champion is not None:
         rows, y = _rows(config, source, split.test)

@@ -712,3 +712,27 @@ def test_the_search_is_around_the_champion() -> None:
 def test_what_production_cannot_mean_is_refused(place: Path, change: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config(place, change)
+
+
+def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
+    def table(n: int, seed: int, towns: tuple[str, ...] = ("Ulm", "Bonn"), gaps: float = 0.0) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        found = rows(n, seed).assign(town=rng.choice(towns, n), paid=rng.choice(["yes", "no"], n))
+        return found.assign(b=found["b"].mask(rng.random(n) < gaps))
+
+    table(300, 0).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "features=[table]")
+    first = trained(settings, None)
+    assert first.facts["profile"]["names"] == ["a", "b", "town", "paid"]
+    table(200, 1).to_parquet(place / "in" / "1.parquet")
+    look = promotion.look(settings, known(first))
+    assert look.drift is not None and look.drift.sentences == ["Nothing has drifted."]
+    table(200, 1, towns=("Bonn", "Kiel"), gaps=0.2).to_parquet(place / "in" / "1.parquet")
+    later = promotion.look(settings, known(first))
+    assert later.drift is not None and later.drift.share == 0.5
+    assert later.drift.sentences[0].startswith("1 of 4 inputs has drifted (stability index): town (")
+    assert later.drift.sentences[1].startswith("Gaps have become more or fewer in b (0 % to ")
+    old = {key: value for key, value in first.facts["profile"].items() if key not in ("values", "gaps")}
+    inputs = retraining.count_inputs(np.zeros((5, first.pipeline[:-1].transform(table(5, 2)).shape[1])))
+    before = first.facts | {"profile": old | {key: getattr(inputs, key) for key in ("names", "edges", "counts")}}
+    assert promotion.look(settings, Champion.of(first.pipeline, before)).drift is not None  # of an earlier release
