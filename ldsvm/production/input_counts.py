@@ -49,21 +49,19 @@ def count_bins(X: Any, names: Sequence[str]) -> Inputs:
 def count_table(table: Any, roles: Mapping[str, str]) -> Inputs:
     """Return the counts of the columns that have a role in a mixed table, as `RawTable` makes it.
 
-    Texts are counted by their number of words.
+    Texts are counted by their number of words. Which values of a category are frequent is seen in every other row, and
+    counted in the rest: the same rows would have more of these values than any later ones.
 
     Examples
     --------
     >>> from pandas import DataFrame
-    >>> table = DataFrame({"town": ["Ulm"] * 6 + ["Bonn", None]})
+    >>> table = DataFrame({"town": ["Ulm"] * 12 + ["Bonn", "Bonn", None, None]})
     >>> found = count_table(table, {"town": "category"})
     >>> found.values, found.counts, found.gaps
     ([['Ulm']], [[6, 1]], [1])
     """
-    known, gaps = _known(table[name] for name in roles)
-    values = [
-        _frequent(column) if role == "category" else None
-        for column, role in zip(known, roles.values(), strict=True)
-    ]  # fmt: skip
+    values = [_frequent(table[name].iloc[::2]) if role == "category" else None for name, role in roles.items()]
+    known, gaps = _known(table[name].iloc[1::2] if role == "category" else table[name] for name, role in roles.items())
     edges = [[] if own is not None else edges_of(_numbers(c)).tolist() for c, own in zip(known, values, strict=True)]
     counts = [_count_cells(*one).astype(int).tolist() for one in zip(known, edges, values, strict=True)]
     return Inputs([*roles], edges, counts, values=values, gaps=gaps)

@@ -280,3 +280,14 @@ def test_values_p_is_small_for_new_values_and_at_most_one() -> None:
     table = 1300, 15, 300
     assert p_of_same_values(old, new) == pytest.approx(4 * hypergeom.sf(14, *table), rel=1e-9)
     assert p_of_same_values(old, old) == 1.0
+
+
+def test_a_category_of_rare_values_only_is_not_called_drift_for_the_choice_of_its_frequent_ones() -> None:
+    # a hundred equally rare values: those that are frequent in the counted rows by chance would look rarer later
+    y, F = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 2))
+    rng, found = np.random.default_rng(1), []
+    for _ in range(60):
+        old, new = (pd.DataFrame({"town": rng.integers(100, size=n).astype(str).astype(object)}) for n in (800, 100))
+        then = profile(count_table(old, {"town": "category"}), y, F, F)
+        found.append(compare(then, new, y[:100], F[:100], RULES).inputs[0].p)
+    assert np.mean(np.array(found) < 0.05) < 0.1 and min(found) > RULES.false_discovery_rate / 10
