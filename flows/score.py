@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from flows import ROOT
-from flows._cli import experiment, key, production_section, run_name, working
+from flows._cli import experiment, key, production_section, run_name, say, working
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch
-from ldsvm.production import scoring
+from ldsvm.production import schema_check, scoring
 from ldsvm.production.registry import Registry
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Tracker
@@ -39,14 +40,20 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         version = registry.require(asked.alias)
         model = registry.model(version)
         job = Scoring.of(config.dataset, asked, model, str(version), version.source, ROOT)
+        job = replace(job, allowed=schema_check.allowed(config, model), schema=wanted.schema)
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), watch()
-            rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"))
+            found: list[str] = []
+            rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), found.append)
             seconds = time.perf_counter() - start
             mib = peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
+            if found:
+                run.text("schema.txt", "\n".join(found))
+                for sentence in found:
+                    say(sentence)
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
         said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"

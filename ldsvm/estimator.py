@@ -81,7 +81,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         Ridge of the map (the paper's lambda). A wide range works with fixed centres; learned ones fit harder: search
         it from 1e-3 to 1, the more the fewer the rows.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. "balanced" is N / (K N_k) for class k of N_k rows (sums of their weights,
+        where rows have them), as in scikit-learn's SVC, so that all classes weigh alike in the hinge; the map's
+        regression counts every row as before.
     multi_class : {"ovr", "ovo"}, default="ovr"
         One-vs-all as in the paper, or one-vs-one with votes.
     init : {"simplex", "random", "pca"} or array of shape (n_samples, n_components), default="simplex"

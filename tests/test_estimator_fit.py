@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
 
 from ldsvm import LDSVMClassifier, fit_path
 from ldsvm.blocks import Serial
@@ -64,6 +65,23 @@ def test_class_weights_scale_the_penalty(digits: Any) -> None:
     counts = np.bincount(y)
     by_hand = small(class_weight={k: 100 / (3 * counts[k]) for k in range(3)}).fit(X, y)
     assert gap(small(class_weight="balanced").fit(X, y), by_hand, X) < 1e-4
+
+
+def test_balanced_svms_are_those_of_scikit_learn_and_of_repeated_rows() -> None:
+    # on the fitted latent space our SVMs minimise the hinge of SVC with balanced classes; 20 and 60 rows weigh 2 and
+    # 2/3, so that is the hinge of the rare rows three times, at 2/3 C
+    y = np.repeat(["rare", "usual"], [20, 60])
+    X = np.random.default_rng(0).normal(size=(80, 2)) + (y == "rare")[:, None]
+    model = small(class_weight="balanced", n_basis=5, tol=1e-4, max_iter=1000, mu_max=1e9).fit(X, y)
+    Z = model.transform(X)
+    balanced = SVC(kernel="linear", C=0.3, class_weight="balanced", tol=1e-6).fit(Z, y)
+    again = np.r_[np.tile(np.arange(20), 3), 20:80]
+    repeated = SVC(kernel="linear", C=0.2, tol=1e-6).fit(Z[again], y[again])
+    plain = SVC(kernel="linear", C=0.3, tol=1e-6).fit(Z, y)
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(balanced.decision_function(Z), repeated.decision_function(Z), atol=1e-4)
+    np.testing.assert_allclose(scores, balanced.decision_function(Z), atol=2e-3)
+    assert np.abs(scores - plain.decision_function(Z)).max() > 0.1
 
 
 @pytest.mark.parametrize("early", [False, True])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     roles : what each input column is, by name: "number", "category", "yes/no", "date" or "text"
     days : how dates are written, by name, where they are texts; "ISO8601" or a format of `strptime`
+    schema : what each column had in training, the fields of `Allowed`; it is only kept here, for those who check rows
 
     Examples
     --------
@@ -27,9 +28,15 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[30.0, 1.0], [nan, 0.0]]
     """
 
-    def __init__(self, roles: Mapping[str, str], days: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        roles: Mapping[str, str],
+        days: Mapping[str, str] | None = None,
+        schema: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
         self.roles = roles
         self.days = days
+        self.schema = schema
 
     def fit(self, X: Any, y: Any = None) -> RawTable:
         """Keep the names of the columns; y is not used."""

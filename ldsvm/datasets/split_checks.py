@@ -13,6 +13,8 @@ from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.validation import Finding, named
 from ldsvm.datasets.words import listing
 
+SMALL = 0.05  # share of the training rows below which a class is easily ignored; with many classes half an equal share
+
 
 def check_parts(
     train: Rows,
@@ -39,7 +41,7 @@ def check_parts(
     '1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1).'
     """
     numbers = _original(split, kept, kept_test)
-    findings = _rare(train.y, numbers["training"]) + _constant(train)
+    findings = _rare(train.y, numbers["training"]) + _unbalanced(train.y) + _constant(train)
     keys = keys_of(train.X)
     for name, part in (("validation", validation), ("test", test)):
         if not len(part):
@@ -66,6 +68,20 @@ def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
     once = counts == 1
     text = f"Training has only one row of {listing('label', values[once])} ({listing('row', numbers[first[once]])})."
     return [Finding("warning", text)] if once.any() else []
+
+
+def _unbalanced(y: NDArray[Any]) -> list[Finding]:
+    """Return a remark on the rarest class of more than one row, where it is small."""
+    values, counts = np.unique(y, return_counts=True)
+    least = min(np.flatnonzero(counts > 1), key=lambda k: counts[k], default=None)
+    if least is None or counts[least] >= min(SMALL, 0.5 / len(values)) * len(y):
+        return []
+    text = (
+        f"{listing('Label', values[[least]])} has {100 * counts[least] / len(y):.2g} % of the training rows "
+        f"({counts[least]:,} of {len(y):,}), and a method may ignore them; params: {{class_weight: balanced}} gives "
+        "all classes the same weight."
+    )
+    return [Finding("warning", text)]
 
 
 def _constant(train: Rows) -> list[Finding]:

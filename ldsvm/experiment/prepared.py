@@ -22,14 +22,16 @@ from ldsvm.datasets.files.roles import listed
 from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
+from ldsvm.datasets.table_schema import Allowed, seen
 from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
+from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-LAYOUT = 4  # raise it when what a folder holds, or how it is computed, changes
+LAYOUT = 6  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
@@ -43,7 +45,7 @@ class Prepared:
     columns: names of the inputs as they came, None where they have none. features: what the steps did, one sentence
     each. notes: what was noticed about the data. summary: see `ldsvm.datasets.summary`. dataset: name, source,
     licence, citation, checksum of the content. table: name, role, reason and how (see `Column`) of each column of a
-    mixed table, None for other inputs.
+    mixed table, and schema what they had in training (see `Allowed`); None for other inputs.
     """
 
     folder: Path
@@ -58,6 +60,7 @@ class Prepared:
     summary: dict[str, Any]
     dataset: dict[str, str]
     table: list[dict[str, str]] | None = None
+    schema: list[dict[str, Any]] | None = None
 
     def arrays(self, part: str, labels: str) -> tuple[Any, np.ndarray]:
         """Return X (n, D), mapped from disk and read-only, and y (n,) in the given labelling."""
@@ -74,7 +77,7 @@ class Prepared:
         if self.table is not None:
             roles = {column["name"]: column["role"] for column in self.table if column["role"] in INPUTS}
             days = {column["name"]: column["how"] for column in self.table if column["how"]}
-            steps = [("read", RawTable(roles, days).fit(None)), *steps]
+            steps = [("read", RawTable(roles, days, self.schema).fit(None)), *steps]
         elif self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
             steps[0][1].feature_names_in_ = np.array(self.columns, dtype=object)
         return Pipeline(steps) if file.exists() else model
@@ -119,7 +122,9 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
 
 
 def save(prepared: Sequence[Prepared], file: Path) -> None:
-    """Write the facts, not the arrays, as JSON: what one stage hands to the next."""
+    """Write the facts, not the arrays, as JSON: what one stage hands to the next. A mixed table gets its schema too."""
+    if prepared and prepared[0].schema is not None:
+        schema_file.write([Allowed(**one) for one in prepared[0].schema], file.with_name(schema_file.SCHEMA))
     facts = [{**asdict(one), "folder": str(one.folder)} for one in prepared]
     file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
@@ -261,6 +266,7 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     facts["summary"] = summarise(data.train, data.test)
     if data.train.table is not None:
         facts["table"] = [{"name": c.name, "role": c.role, "reason": c.reason, "how": c.how} for c in data.train.table]
+        facts["schema"] = [asdict(one) for one in seen(rows["train"].X, data.train.table)]
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 

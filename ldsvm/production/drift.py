@@ -9,36 +9,23 @@ labels, and for the distance of a row to its nearest class centroid in F(x), two
   (1995) bounds the share of false discoveries among them.
 
 An input has drifted when both say so: with many rows the smallest change is significant, with few a large one is
-chance.
+chance. Of the columns of a mixed table, values and the share of gaps are compared each by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.experiment.config.production import DriftConfig
+from ldsvm.production.input_counts import Counts, Inputs, counts_in, edges_of
 
-BINS = 10  # of a dense input, of about equal counts in training
 SPARSE = 5  # rows expected in a bin below which Pearson's statistic is not distributed as chi-squared (Cochran 1954)
 NAMED = 10  # drifted inputs that a sentence names
-Counts = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Counts of D inputs.
-
-    names: of each. edges: the inner bounds of its bins, ascending. counts: rows per bin, one more than bounds.
-    """
-
-    names: list[str]
-    edges: list[list[float]]
-    counts: list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -66,18 +53,32 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class Gaps(Shift):
+    """How the gaps of an input moved. before, now: the shares of rows that have one."""
+
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
 class Drift:
-    """How everything moved. unknown: labels that were not there in training."""
+    """How everything moved.
+
+    unknown: labels that were not there in training. gaps: how the share of gaps moved, of columns of a mixed table that
+    have some.
+    """
 
     inputs: tuple[Shift, ...]
     labels: Shift
     latent: Shift
     unknown: tuple[str, ...]
+    gaps: tuple[Gaps, ...] = ()
 
     @property
     def share(self) -> float:
-        """Part of the inputs that have drifted."""
-        return float(np.mean([shift.drifted for shift in self.inputs]))
+        """Part of the inputs that have drifted, by their values or their gaps."""
+        drifted = {shift.name for shift in (*self.inputs, *self.gaps) if shift.drifted}
+        return float(np.mean([shift.name in drifted for shift in self.inputs]))
 
     @property
     def sentences(self) -> list[str]:
@@ -89,6 +90,9 @@ class Drift:
             have = "has" if len(worst) == 1 else "have"
             more = "" if len(worst) <= NAMED else f" and {len(worst) - NAMED} others"
             found.append(f"{len(worst)} of {len(self.inputs)} inputs {have} drifted (stability index): {names}{more}.")
+        if gaps := [f"{g.name} ({100 * g.before:.2g} % to {100 * g.now:.2g} %)" for g in self.gaps if g.drifted]:
+            more = "" if len(gaps) <= NAMED else f" and {len(gaps) - NAMED} others"
+            found.append(f"Gaps have become more or fewer in {', '.join(gaps[:NAMED])}{more}.")
         for shift, what in ((self.labels, "The labels have"), (self.latent, "Distances in the latent space have")):
             if shift.drifted:
                 found.append(f"{what} drifted (stability index {shift.psi:.2f}).")
@@ -97,24 +101,17 @@ class Drift:
         return found or ["Nothing has drifted."]
 
 
-def count_bins(X: Any, names: Sequence[str]) -> Inputs:
-    """Return the counts of the inputs X (N, D), dense or sparse."""
-    edges = [_edges(column) for column in _columns(X)]
-    counts = [_count(column, bounds).tolist() for column, bounds in zip(_columns(X), edges, strict=True)]
-    return Inputs(list(names), [bounds.tolist() for bounds in edges], counts)
-
-
 def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any]) -> Profile:
     """Return the counts of a training.
 
-    inputs: of `count_bins`. y (N,), F (N, L): labels and latent coordinates of the training rows. unseen: latent
-    coordinates (M, L) of other rows of the same kind. The map was fitted to the former, which therefore lie closer to
-    their centroids than any later row will; so distances are counted on the latter.
+    inputs: of `count_bins` or `count_table`. y (N,), F (N, L): labels and latent coordinates of the training rows.
+    unseen: latent coordinates (M, L) of other rows of the same kind. The map was fitted to the former, which therefore
+    lie closer to their centroids than any later row will; so distances are counted on the latter.
     """
     labels, index = np.unique(y.astype(str), return_inverse=True)
     centroids = np.stack([F[index == k].mean(axis=0, dtype=np.float64) for k in range(len(labels))])
     distances = _nearest(unseen, centroids)
-    latent = _edges(distances)
+    latent = edges_of(distances)
     return Profile(
         inputs.names,
         inputs.edges,
@@ -122,29 +119,56 @@ def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[An
         classes=dict(zip(labels.tolist(), np.bincount(index).tolist(), strict=True)),
         centroids=centroids.tolist(),
         latent_edges=latent.tolist(),
-        latent_counts=_count(distances, latent).tolist(),
+        latent_counts=counts_in(distances, latent).tolist(),
+        values=inputs.values,
+        gaps=inputs.gaps,
     )
 
 
 def compare(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig) -> Drift:
-    """Compare new rows X (n, D), y (n,), in the latent space F (n, L) of the same model, with its training."""
-    now = [_count(column, np.array(bounds)) for column, bounds in zip(_columns(X), then.edges, strict=True)]
-    pairs = [(np.array(old, float), new) for old, new in zip(then.counts, now, strict=True)]
+    """Compare new rows X (n, D), y (n,), in the latent space F (n, L) of the same model, with its training.
+
+    X: a table as `count_table` takes it where the profile is of one, else a matrix.
+    """
+    inputs, gaps = _compare_inputs(then, X, rules)
     distances = _nearest(F, np.array(then.centroids))
-    latent = np.array(then.latent_counts, float), _count(distances, np.array(then.latent_edges))
+    latent = np.array(then.latent_counts, float), counts_in(distances, np.array(then.latent_edges))
     found, counts = np.unique(y.astype(str), return_counts=True)
     new = dict(zip(found.tolist(), counts.tolist(), strict=True))
     unknown = tuple(name for name in new if name not in then.classes)
     labels = np.array([*then.classes.values()], float), np.array([new.get(name, 0) for name in then.classes], float)
-    adjusted = _adjusted([p_of_no_change(*pair) for pair in pairs])
-    shifts = [
-        _shift(name, pair, p, rules) for name, pair, p in zip(then.names, pairs, adjusted, strict=True)
-    ]  # fmt: skip
     rest = (
         _shift("label", labels, p_of_homogeneity(*labels), rules),
         _shift("latent", latent, p_of_no_change(*latent), rules),
     )
-    return Drift(tuple(shifts), *rest, unknown)
+    return Drift(inputs, *rest, unknown, gaps)
+
+
+def _compare_inputs(then: Profile, X: Any, rules: DriftConfig) -> tuple[tuple[Shift, ...], tuple[Gaps, ...]]:
+    """Return how the values of each input moved, and the gaps of those that have some, then or now."""
+    now, gaps_now = then.count(X)
+    pairs = [(np.array(old, float), new) for old, new in zip(then.counts, now, strict=True)]
+    tests = [p_of_no_change if own is None else p_of_same_values for own in then.values or [None] * len(pairs)]
+    gaps = [
+        (name, (np.array([old.sum(), before]), np.array([new.sum(), after])))
+        for name, (old, new), before, after in zip(then.names, pairs, then.gaps, gaps_now, strict=False)
+        if before or after
+    ]
+    adjusted = _adjusted(
+        [test(*pair) for test, pair in zip(tests, pairs, strict=True)]
+        + [_fisher(old[1], old.sum(), new[1], new.sum()) for _, (old, new) in gaps]
+    )
+    of_values, of_gaps = adjusted[: len(pairs)], adjusted[len(pairs) :]
+    values = [_shift(name, pair, p, rules) for name, pair, p in zip(then.names, pairs, of_values, strict=True)]
+    moved = [
+        Gaps(**asdict(_shift(name, pair, p, rules)), before=_last(pair[0]), now=_last(pair[1]))
+        for (name, pair), p in zip(gaps, of_gaps, strict=True)
+    ]
+    return tuple(values), tuple(moved)
+
+
+def _last(counts: Counts) -> float:
+    return float(counts[-1] / counts.sum())
 
 
 def stability(old: Counts, new: Counts) -> float:
@@ -173,6 +197,14 @@ def p_of_no_change(old: Counts, new: Counts) -> float:
         return 1.0
     ends = [_fisher(old[end], old.sum(), new[end], new.sum()) for end in (0, -1)]
     return min(1.0, 3 * min(*ends, p_of_homogeneity(old[1:-1], new[1:-1])))
+
+
+def p_of_same_values(old: Counts, new: Counts) -> float:
+    """Return the p value of a test that counts of values (B,), the last of rare and unknown ones, are of one kind.
+
+    The last is tested by itself too, exactly, since new values are few at first. The smaller p value counts, twice.
+    """
+    return min(1.0, 2 * min(_fisher(old[-1], old.sum(), new[-1], new.sum()), p_of_homogeneity(old, new)))
 
 
 def p_of_homogeneity(old: Counts, new: Counts) -> float:
@@ -219,29 +251,6 @@ def _adjusted(p: Sequence[float]) -> list[float]:
     from scipy.stats import false_discovery_control
 
     return [float(value) for value in false_discovery_control(p)] if p else []
-
-
-def _columns(X: Any) -> Any:
-    """Yield the columns of a matrix one by one as (N,) arrays."""
-    if hasattr(X, "tocsc"):
-        columns = X.tocsc()
-        return (columns[:, [d]].toarray().ravel() for d in range(X.shape[1]))
-    return (X[:, d] for d in range(X.shape[1]))
-
-
-def _edges(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the inner bounds of the bins: BINS at most of about equal counts, one below all values, one above."""
-    known = values[np.isfinite(values)].astype(np.float64)
-    if not known.size:
-        return np.zeros(0)
-    inner = np.quantile(known, np.arange(1, BINS) / BINS)
-    bounds: NDArray[np.float64] = np.unique([np.nextafter(known.min(), -np.inf), *inner, known.max()])
-    return bounds
-
-
-def _count(values: NDArray[Any], bounds: NDArray[np.float64]) -> Counts:
-    """Count values in the bins [-inf, b_1], (b_1, b_2], …; missing ones in the last."""
-    return np.bincount(np.searchsorted(bounds, values, side="left"), minlength=len(bounds) + 1).astype(np.float64)
 
 
 def _nearest(F: NDArray[Any], centroids: NDArray[np.float64]) -> NDArray[np.float64]:

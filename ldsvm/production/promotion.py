@@ -22,11 +22,13 @@ from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, d
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
 from ldsvm.production import new_rows, retraining
-from ldsvm.production.drift import Drift, Inputs, Profile, profile
+from ldsvm.production.drift import Drift, Profile, profile
 from ldsvm.production.gate import Verdict, gate
+from ldsvm.production.input_counts import Inputs
 from ldsvm.production.new_rows import Mark
 from ldsvm.production.retrain_split import divide
 from ldsvm.production.retraining import Decision
+from ldsvm.production.schema_check import check_rows
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def settings_digest(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods"}
     said = config.model_dump(mode="json", include=wanted)
-    for key in ("acknowledge", "score"):
+    for key in ("acknowledge", "score", "schema"):
         del said["production"][key]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
@@ -129,15 +131,18 @@ def look(
     _check_labels(config, reading.source, champion)
     new = new_rows.find_new(config, reading, champion.mark)
     changes, drift = new_rows.count_changes(reading, champion.mark, new), None
+    said: list[str] = []
     if again:
         return Look(Decision("skip", (f"{changes.new:,} new rows, {before}",)), changes.new, None, mark.sha256)
     if changes.new >= production_rules(config).least:
         rows, y = _rows(config, reading.source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
+        said = check_rows(config, champion.pipeline, rows, reading.source.kept[new])
     known = production_rules(config)
     if acknowledged == mark.sha256:
         known = known.model_copy(update={"acknowledge": True})
-    return Look(retraining.decide(known, changes, drift), changes.new, drift, mark.sha256)
+    decision = retraining.decide(known, changes, drift)
+    return Look(replace(decision, reasons=(*decision.reasons, *said)), changes.new, drift, mark.sha256)
 
 
 def challenge(config: Config, champion: Champion | None, looked_at: str | None = None) -> Challenge:
@@ -157,7 +162,8 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         split, said = divide(config, reading, new_rows.find_new(config, reading, champion.mark))
         method = retraining.search_around(method, champion.params, production_rules(config))
     rows, _ = _rows(config, source, split.train)
-    inputs = retraining.count_inputs(rows) if retraining.is_compared_raw(rows) else None
+    table = source.data.train.table
+    inputs = retraining.count_inputs(rows, table) if table or retraining.is_compared_raw(rows) else None
     score = right = None
     if champion is not None:
         rows, y = _rows(config, source, split.test)

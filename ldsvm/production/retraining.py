@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.raw_table import reader_of
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
 from ldsvm.experiment.prepared import as_they_came
-from ldsvm.production.drift import Drift, Inputs, Profile, compare, count_bins
+from ldsvm.production.drift import Drift, Profile, compare
+from ldsvm.production.input_counts import Inputs, count_bins, count_table
 from ldsvm.production.new_rows import Changes
 
 WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_change")  # parameters that are counts
@@ -124,9 +126,12 @@ def _near(key: str, value: float, rules: ProductionConfig) -> list[Scalar]:
 def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
     """Return how new rows differ from those that the model was trained on. rows: as they came (n, D), or texts (n,)."""
     assert config.production is not None
-    rows = in_training_order(pipeline, rows)
-    X = rows if is_compared_raw(rows) else _features(pipeline, rows)
-    known = X.to_numpy() if hasattr(X, "columns") else X
+    rows, reader = in_training_order(pipeline, rows), reader_of(pipeline)
+    if reader is not None and then.gaps:
+        known = reader.transform(rows)
+    else:
+        X = rows if is_compared_raw(rows) else _features(pipeline, rows)
+        known = X.to_numpy() if hasattr(X, "columns") else X
     return compare(then, known, y, pipeline.transform(fill_missing(pipeline, rows)), config.production.drift)
 
 
@@ -137,8 +142,13 @@ def is_compared_raw(rows: Any) -> bool:
     return isinstance(rows, np.ndarray) and rows.dtype != object
 
 
-def count_inputs(rows: Any) -> Inputs:
-    """Return the counts of rows (N, D) as they came, a table or an array, or of sparse or dense features."""
+def count_inputs(rows: Any, table: Sequence[Column] | None = None) -> Inputs:
+    """Return the counts of rows (N, D) as they came, a table or an array, or of sparse or dense features.
+
+    table: the columns of a mixed table.
+    """
+    if table is not None:
+        return count_table(rows, {column.name: column.role for column in table if column.used})
     if hasattr(rows, "columns"):
         return count_bins(rows.to_numpy(), [str(name) for name in rows.columns])
     return count_bins(rows, [f"{'input' if is_compared_raw(rows) else 'feature'} {d}" for d in range(rows.shape[1])])

@@ -25,7 +25,9 @@ from ldsvm.datasets import DataError
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.streams import Stream
+from ldsvm.datasets.table_schema import Check
 from ldsvm.datasets.words import shown
+from ldsvm.production.schema_check import refuse
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
@@ -33,31 +35,47 @@ FORMULA = r"^[=+\-@\t\r\n]"  # first characters of what spreadsheets run as a fo
 NUMBER = r"^[+-]?([\d.,]*|[\d.,]+e[+-]?\d+|inf|infinity|nan)$"  # also a lone sign, as for no value
 
 
-def score(job: Scoring, pipeline: Any, on_rows: OnRows = lambda rows: None) -> int:
+def score(
+    job: Scoring,
+    pipeline: Any,
+    on_rows: OnRows = lambda rows: None,
+    on_found: Callable[[str], None] = lambda sentence: None,
+) -> int:
     """Score every row of a job's input with a fitted pipeline and return how many there were.
 
-    on_rows: called with the number of rows done. Raises DataError, in one sentence, for inputs that are not what the
-    model was trained on: columns that are absent, are no numbers, or have missing values; for kept columns of which the
-    files make no single one; and for an output that cannot be written, is written by another run at this moment, or is
-    where the input is looked for.
+    on_rows: called with the number of rows done. on_found: called at the end with each sentence on cells that the
+    schema does not allow; a run that goes on where another one was stopped looks at the chunks that are left.
+
+    Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
+    are no numbers, or have missing values; for kept columns of which the files make no single one; for cells that the
+    schema does not allow, where they are refused; and for an output that cannot be written, is written by another run
+    at this moment, or is where the input is looked for.
     """
-    streams = opened(job)
+    streams, check = opened(job), Check(job.allowed)
     kept = _kept(streams, job)
     with _alone(job) as folder:
         chunks = folder / _digest(job, [one.file for one in streams])
         try:
-            done = _answered(streams, job, pipeline, kept, chunks, on_rows)
+            done = _answered(streams, job, pipeline, kept, chunks, on_rows, check)
         except DataError:  # a second run would fail the same way, so the chunks are of no use
             shutil.rmtree(chunks, ignore_errors=True)
             if not any(path.is_dir() for path in folder.iterdir()):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         shutil.rmtree(folder, ignore_errors=True)  # with chunks of other jobs, which the output is newer than
+    for sentence in check.sentences:
+        on_found(sentence)
     return done
 
 
 def _answered(
-    streams: Sequence[Stream], job: Scoring, pipeline: Any, kept: dict[str, Any], folder: Path, on_rows: OnRows
+    streams: Sequence[Stream],
+    job: Scoring,
+    pipeline: Any,
+    kept: dict[str, Any],
+    folder: Path,
+    on_rows: OnRows,
+    check: Check,
 ) -> int:
     """Write the chunks that are not in the folder yet, then the output; return the number of rows."""
     done, chunks = 0, []
@@ -65,7 +83,7 @@ def _answered(
         chunks.append(folder / f"{number:06d}.parquet")
         rows = sum(len(part.batch) for part in chunk)
         if not _there(chunks[-1], rows):
-            _write(_scored(chunk, job, pipeline, kept), chunks[-1])
+            _write(_scored(chunk, job, pipeline, kept, check), chunks[-1])
         done += rows
         on_rows(done)
     if not chunks:
@@ -135,10 +153,11 @@ def _identity(file: Path) -> list[Any]:
         return [str(file.resolve()), hashlib.file_digest(stream, "sha256").hexdigest()]
 
 
-def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any]) -> Any:
+def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any], check: Check) -> Any:
     """Return the output's rows of one chunk. kept: types of columns."""
     pa = optional("pyarrow")
-    X = inputs(chunk, job)
+    X = inputs(chunk, job, check)
+    refuse(check, job.schema)
     scores = pipeline.decision_function(X)
     Z = pipeline.transform(X)
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}

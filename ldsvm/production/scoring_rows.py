@@ -21,6 +21,7 @@ from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
 from ldsvm.datasets.raw_table import reader_of
+from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.experiment.config.schema import DatasetConfig
@@ -42,7 +43,8 @@ class Scoring:
     in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
     inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
     is taken for its own. format: as in `FileSpec`. roles, days: of the columns of a
-    mixed table, see `RawTable`; none where the inputs are numbers or texts.
+    mixed table, see `RawTable`; none where the inputs are numbers or texts. allowed: what these columns may hold, and
+    schema: what is done about rows that hold something else.
     """
 
     input: str
@@ -59,6 +61,8 @@ class Scoring:
     spelling: Spelling = USUAL
     roles: Mapping[str, str] = field(default_factory=dict)
     days: Mapping[str, str] = field(default_factory=dict)
+    allowed: tuple[Allowed, ...] = ()
+    schema: str = "warn"
 
     @classmethod
     def of(cls, dataset: DatasetConfig, asked: ScoreConfig, model: Any, name: str, source: str, root: Path) -> Scoring:
@@ -196,20 +200,26 @@ def _parts(streams: Sequence[Stream], job: Scoring) -> Iterator[Part]:
             row += len(batch)
 
 
-def inputs(chunk: Sequence[Part], job: Scoring) -> Any:
-    """Return what the model takes; raise DataError, with file and row, for what it was not trained on."""
+def inputs(chunk: Sequence[Part], job: Scoring, check: Check | None = None) -> Any:
+    """Return what the model takes; raise DataError, with file and row, for what it was not trained on.
+
+    check: gets the rows of a mixed table.
+    """
     if job.roles:
         from pandas import concat
 
-        return concat([_mixed(part, job) for part in chunk], ignore_index=True)
+        return concat([_mixed(part, job, check) for part in chunk], ignore_index=True)
     found = [_texts(part, job) if job.columns is None else _numbers(part, job) for part in chunk]
     return as_they_came(found[0] if len(found) == 1 else np.concatenate(found), job.columns)
 
 
-def _mixed(part: Part, job: Scoring) -> Any:
+def _mixed(part: Part, job: Scoring, check: Check | None) -> Any:
     columns = {name: [part.batch[name]] for name in job.roles}
-    table = asked_of(job.roles, job.days)
-    return frame(*coded_table(columns, table, {}, str(part.stream.file), job.spelling, part.row))
+    table, given = asked_of(job.roles, job.days), str(part.stream.file)
+    found = frame(*coded_table(columns, table, {}, given, job.spelling, part.row))
+    if check is not None:
+        check.look(found, given, part.row + np.arange(len(found)))
+    return found
 
 
 def _texts(part: Part, job: Scoring) -> Any:

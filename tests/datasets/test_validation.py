@@ -286,6 +286,19 @@ def test_nothing_to_say_about_sound_parts_nor_about_empty_ones(kind: Kind) -> No
     assert check_parts(*found, split=split) == []
 
 
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [((95, 5), None), ((96, 4), "Label 1 has 4 % of the training rows (4 of 100)"), ((95, 4, 1), "Label 1 has 4 %"),
+     ((4,) * 25, None), ((5,) * 24 + (2, 2), "Label 24 has 1.6 %"), ((30, *[3] * 23, 1), None)],
+)  # fmt: skip
+def test_a_small_class_is_named_with_the_remedy(counts: tuple[int, ...], share: str | None) -> None:
+    # below 5 %, or half of an equal share where there are many classes
+    y = np.repeat(np.arange(len(counts)), counts)
+    found, split = parts(Rows(np.arange(2.0 * len(y)).reshape(-1, 2), y), [*range(len(y))], [], [])
+    said = [text for _, text in words(check_parts(*found, split=split)) if "class_weight: balanced" in text]
+    assert len(said) == (share is not None) and all(text.startswith(share or "") for text in said)
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_classes_that_are_too_small(named: bool) -> None:
     y = np.array([0, 0, 1, 1, 2, 0, 3, 0, 1, 2])

@@ -107,3 +107,27 @@ def test_a_name_that_nothing_has_is_one_sentence() -> None:
     with pytest.raises(KeyError, match='did you mean "linear_svm"') as caught:
         lookup("linear-svm")
     assert "Allowed: ldsvm, pca_ldsvm, nearest_neighbour" in caught.value.args[0]
+
+
+BALANCED = [name for name in METHODS if any(key.endswith("class_weight") for key in METHODS[name].make().get_params())]
+
+
+def test_which_methods_take_balanced_classes() -> None:
+    without = {name for name in METHODS if name.endswith(("_nn", "nearest_neighbour", "mlp"))}
+    assert set(BALANCED) == set(METHODS) - without
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations, see SLOW
+@pytest.mark.filterwarnings("ignore:n_components > n_samples")
+@pytest.mark.parametrize("name", BALANCED)
+def test_balanced_classes_are_answered_more_evenly(name: str) -> None:
+    # one row in ten is rare, amid the others: the best plain answer is nearly always the other class
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 10 == 0
+    X = (rng.normal(size=(200, 3)) + 0.8 * y[:, None]).astype(np.float32)
+    method = made(name)
+    keys = [key for key in method.get_params() if key.endswith("class_weight")]
+    small = {key: 20 for key, value in method.get_params().items() if key.endswith("n_components") and value == 300}
+    plain, even = (clone(method).set_params(**small, **dict.fromkeys(keys, weight)).fit(X, y.astype(int))
+                   for weight in (None, "balanced"))  # fmt: skip
+    assert even.predict(X).mean() > plain.predict(X).mean()

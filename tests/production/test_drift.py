@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from ldsvm.production.drift import (
     Drift,
     DriftConfig,
     Profile,
     compare,
-    count_bins,
     p_of_homogeneity,
     p_of_no_change,
+    p_of_same_values,
     profile,
     stability,
 )
+from ldsvm.production.input_counts import count_bins, count_table
 
 RULES = DriftConfig()
 
@@ -195,3 +199,95 @@ def test_an_input_without_a_known_value_compares_as_equal() -> None:
     X, y, F = rows(50, 10)
     X[:, 0] = np.nan
     assert not moved(against(described(X, y, F), X, y, F))
+
+
+ROLES = {"town": "category", "paid": "yes/no", "age": "number", "day": "date", "note": "text"}
+
+
+def mixed(n: int, seed: int) -> pd.DataFrame:
+    """Columns of all roles; a town has two common values and a hundred rare ones, and one note in ten is empty."""
+    rng = np.random.default_rng(seed)
+    town = np.where(
+        rng.random(n) < 0.9, rng.choice(["Ulm", "Bonn"], n), np.char.add("t", rng.integers(100, size=n).astype(str))
+    )
+    words = np.where(rng.random(n) < 0.1, 0, rng.integers(1, 9, n))
+    table = pd.DataFrame(
+        {
+            "town": town.astype(object),
+            "paid": rng.integers(2, size=n).astype(float),
+            "age": rng.normal(40, 10, n),
+            "day": np.datetime64("2024-01-01", "us") + rng.integers(365, size=n).astype("m8[D]"),
+            "note": [" ".join(["word"] * count) for count in words],
+        }
+    )
+    return table.mask(rng.random((n, 5)) < [0.02, 0.0, 0.05, 0.01, 0.0])
+
+
+def beside(table: pd.DataFrame, old: int = 3000) -> Drift:
+    """How a table differs from the training; labels and latent space as there."""
+    rng = np.random.default_rng(99)
+    y, F = rng.integers(2, size=old), rng.normal(size=(old, 2))
+    then = profile(count_table(mixed(old, 0), ROLES), y, F, F)
+    assert Profile(**json.loads(json.dumps(asdict(then)))) == then
+    n = len(table)
+    return compare(then, table, y[:n], F[:n], RULES)
+
+
+def test_columns_of_mixed_tables_of_the_same_kind_have_not_drifted() -> None:
+    drifts = [beside(mixed(400, seed)) for seed in range(1, 30)]
+    assert not any(moved(drift) for drift in drifts)
+    assert {gaps.name for gaps in drifts[0].gaps} == {"town", "age", "day", "note"}  # "paid" has none, then and now
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("town", lambda t: t["town"].mask(np.arange(400) % 4 == 0, "Oslo")),  # which training does not have
+        ("town", lambda t: t["town"].replace("Ulm", "Bonn")),
+        ("paid", lambda t: t["paid"].where(np.arange(400) % 2 == 0, 1.0)),
+        ("age", lambda t: t["age"] + 10),
+        ("day", lambda t: t["day"] + np.timedelta64(200, "D")),
+        ("note", lambda t: t["note"] + " and four more words"),
+    ],
+)
+def test_a_column_whose_values_moved_is_named_alone(column: str, change: Callable[[Any], Any]) -> None:
+    table = mixed(400, 1)
+    drift = beside(table.assign(**{column: change(table)}))
+    assert [shift.name for shift in drift.inputs if shift.drifted] == [column]
+    assert drift.sentences[0].startswith(f"1 of 5 inputs has drifted (stability index): {column} (")
+
+
+@pytest.mark.parametrize("column", ["town", "paid", "age", "day", "note"])
+def test_gaps_that_come_are_named_with_both_shares_and_values_stay(column: str) -> None:
+    table = mixed(400, 2)
+    table[column] = table[column].mask(np.arange(400) % 3 == 0, None if column != "note" else "")
+    drift = beside(table)
+    assert not any(shift.drifted for shift in drift.inputs) and drift.share == pytest.approx(1 / 5)
+    assert len(drift.sentences) == 1 and drift.sentences[0].startswith(f"Gaps have become more or fewer in {column} (")
+    (gaps,) = [one for one in drift.gaps if one.drifted]
+    assert gaps.before == pytest.approx({"town": 0.02, "age": 0.05, "day": 0.01, "note": 0.1}.get(column, 0), abs=0.02)
+    assert gaps.now > 0.33
+
+
+def test_a_column_that_is_all_gaps_is_compared_too() -> None:
+    drift = beside(mixed(400, 3).assign(town=None, age=np.nan, day=np.datetime64("NaT", "us")))
+    assert {gaps.name for gaps in drift.gaps if gaps.drifted} == {"town", "age", "day"}
+
+
+def test_values_p_is_small_for_new_values_and_at_most_one() -> None:
+    # Fisher's test on the last, twice: 15 new values among 300 rows, none among 1,000
+    old, new = np.array([500.0, 500, 0]), np.array([142.0, 143, 15])
+    table = 1300, 15, 300
+    assert p_of_same_values(old, new) == pytest.approx(4 * hypergeom.sf(14, *table), rel=1e-9)
+    assert p_of_same_values(old, old) == 1.0
+
+
+def test_a_category_of_rare_values_only_is_not_called_drift_for_the_choice_of_its_frequent_ones() -> None:
+    # a hundred equally rare values: those that are frequent in the counted rows by chance would look rarer later
+    y, F = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 2))
+    rng, found = np.random.default_rng(1), []
+    for _ in range(60):
+        old, new = (pd.DataFrame({"town": rng.integers(100, size=n).astype(str).astype(object)}) for n in (800, 100))
+        then = profile(count_table(old, {"town": "category"}), y, F, F)
+        found.append(compare(then, new, y[:100], F[:100], RULES).inputs[0].p)
+    assert np.mean(np.array(found) < 0.05) < 0.1 and min(found) > RULES.false_discovery_rate / 10

@@ -16,8 +16,9 @@ from ldsvm.experiment.compare import record
 from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
-from ldsvm.experiment.prepared import Source
+from ldsvm.experiment.prepared import Source, save
 from ldsvm.experiment.search.worker import Here
+from ldsvm.experiment.storing import dumps, loads
 from ldsvm.production import new_rows, promotion, retraining
 from ldsvm.production.drift import Drift, Shift
 from ldsvm.production.new_rows import Changes, Mark
@@ -712,3 +713,59 @@ def test_the_search_is_around_the_champion() -> None:
 def test_what_production_cannot_mean_is_refused(place: Path, change: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config(place, change)
+
+
+def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
+    def table(n: int, seed: int, towns: tuple[str, ...] = ("Ulm", "Bonn"), gaps: float = 0.0) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        found = rows(n, seed).assign(town=rng.choice(towns, n), paid=rng.choice(["yes", "no"], n))
+        return found.assign(b=found["b"].mask(rng.random(n) < gaps))
+
+    table(300, 0).to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "features=[table]")
+    first = trained(settings, None)
+    assert first.facts["profile"]["names"] == ["a", "b", "town", "paid"]
+    table(200, 1).to_parquet(place / "in" / "1.parquet")
+    look = promotion.look(settings, known(first))
+    assert look.drift is not None and look.drift.sentences == ["Nothing has drifted."]
+    table(200, 1, towns=("Bonn", "Kiel"), gaps=0.2).to_parquet(place / "in" / "1.parquet")
+    later = promotion.look(settings, known(first))
+    assert later.drift is not None and later.drift.share == 0.5
+    assert later.drift.sentences[0].startswith("1 of 4 inputs has drifted (stability index): town (")
+    assert later.drift.sentences[1].startswith("Gaps have become more or fewer in b (0 % to ")
+    old = {key: value for key, value in first.facts["profile"].items() if key not in ("values", "gaps")}
+    inputs = retraining.count_inputs(np.zeros((5, first.pipeline[:-1].transform(table(5, 2)).shape[1])))
+    before = first.facts | {"profile": old | {key: getattr(inputs, key) for key in ("names", "edges", "counts")}}
+    assert promotion.look(settings, Champion.of(first.pipeline, before)).drift is not None  # of an earlier release
+
+
+def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_people_allow(place: Path) -> None:
+    def table(n: int, seed: int, town: str) -> pd.DataFrame:
+        return rows(n, seed).assign(a=np.clip(rows(n, seed)["a"], -1, 1), town=np.where(np.arange(n) % 2, "Ulm", town))
+
+    table(300, 0, "Bonn").to_parquet(place / "in" / "0.parquet")
+    settings = config(place, "features=[table]")
+    first = trained(settings, None)
+    champion = replace(known(first), pipeline=loads(dumps(first.pipeline)))  # as the registry keeps it
+    table(200, 1, "Kiel").assign(b=np.r_[np.nan, np.zeros(199)]).to_parquet(place / "in" / "1.parquet")
+    where = f"{place / 'in'}: row 300, column"
+    found = [
+        f"{where} 'b' is a gap; allowed: no gaps.",
+        f"{where} 'town' is 'Kiel', and 99 more rows are not allowed; allowed: values 'Bonn', 'Ulm'.",
+    ]
+    assert promotion.look(settings, champion).decision.reasons[-2:] == tuple(found)
+    ignored = promotion.look(config(place, "features=[table]", "production.schema=ignore"), champion)
+    assert not set(found) & set(ignored.decision.reasons)
+    refusing = config(place, "features=[table]", "production.schema=refuse")
+    with pytest.raises(
+        DataError, match=r"'b' is a gap.*'Kiel'.* Such rows are refused, as production.schema says; edit "
+    ):
+        promotion.look(refusing, champion)
+    prepared = promotion.challenge(settings, None).prepared
+    settings.results.mkdir(parents=True, exist_ok=True)
+    save([prepared], settings.results / "prepared.json")
+    file = settings.results / "schema.yaml"
+    with pytest.raises(DataError, match="Kiel"):  # nobody has edited it, so the model's own counts
+        promotion.look(refusing, champion)
+    file.write_text("a: {least: -1, largest: 1}\nb: {gaps: 0.1}\ntown: {values: [Bonn, Ulm, Kiel]}\n")
+    assert promotion.look(refusing, champion).decision.reasons == ignored.decision.reasons

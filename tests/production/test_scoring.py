@@ -23,6 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.raw_table import RawTable
+from ldsvm.datasets.table_schema import Allowed
+from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.production import scoring
 from ldsvm.production.scoring import score
@@ -461,3 +464,27 @@ def test_arrow_batches_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.M
         assert score(asked, fitted(), sizes.append) == 90
         assert sizes == [20, 40, 60, 80, 90]
         assert pd.read_parquet(asked.output)["id"].tolist() == list(range(90))
+
+
+def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": np.arange(90.0), "town": ["Ulm", "Bonn"] * 45, "id": np.arange(90)})
+    roles = {"a": "number", "town": "category"}
+    model = make_pipeline(RawTable(roles).fit(None), TableFeatures(roles), LDSVMClassifier(n_basis=5, random_state=0))
+    model.fit(frame, np.arange(90) % 3)
+    allowed = Allowed("a", "number", least=0, largest=86), Allowed("town", "category", values=("Ulm", "Bonn"))
+    asked = job(
+        tmp_path, frame.assign(town=frame["town"].where(frame["a"] != 50, "Oslo")), roles=roles, columns=("a", "town")
+    )
+    found: list[str] = []
+    assert score(replace(asked, allowed=allowed), model, on_found=found.append) == 90  # in chunks of 40 rows
+    file = tmp_path / "in.parquet"
+    assert found == [
+        f"{file}: row 50, column 'town' is 'Oslo'; allowed: values 'Ulm', 'Bonn'.",
+        f"{file}: row 87, column 'a' is 87, and 2 more rows are not allowed; allowed: 0 to 86.",
+    ]
+    before = (tmp_path / "out.parquet").read_bytes()
+    with pytest.raises(
+        DataError, match=r"row 50, column 'town' is 'Oslo'; .* refused, as production.schema says; edit "
+    ):
+        score(replace(asked, allowed=allowed, schema="refuse"), model)
+    assert (tmp_path / "out.parquet").read_bytes() == before and not list(tmp_path.glob(".*"))

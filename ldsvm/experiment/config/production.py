@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
@@ -93,7 +94,16 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
         return Spelling.of(self.decimal or decimal, missing, "production.score")
 
 
-class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", 'Field name "schema"', UserWarning)  # an old method of pydantic's
+
+    class SchemaRule(BaseModel, frozen=True, extra="forbid"):
+        """What is done about new rows of a mixed table with values or gaps that its `schema.yaml` does not allow."""
+
+        schema: Literal["refuse", "warn", "ignore"] = "warn"  # type: ignore[assignment]
+
+
+class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     """How a model of ours is kept fresh.
 
     model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
@@ -101,7 +111,7 @@ class ProductionConfig(BaseModel, frozen=True, extra="forbid"):
     the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
     more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
     case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
-    line, since in a file it would turn all alarms off. score: what the flow score does.
+    line, since in a file it would turn all alarms off. schema: see `SchemaRule`. score: what the flow score does.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]

@@ -1,0 +1,44 @@
+"""Whether new rows of a mixed table are as the schema says: as people have edited it, or as the training saw it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ldsvm.datasets import DataError
+from ldsvm.datasets.raw_table import reader_of
+from ldsvm.datasets.table_schema import Allowed, Check
+from ldsvm.experiment import schema_file
+from ldsvm.experiment.config.schema import Config
+
+
+def allowed(config: Config, model: Any) -> tuple[Allowed, ...]:
+    """Return what rows may hold; nothing where nothing is checked. Raises DataError for a file that means nothing."""
+    reader = reader_of(model)
+    if reader is None or config.production is None or config.production.schema == "ignore":
+        return ()
+    found = schema_file.edited(config.results / schema_file.SCHEMA, dict(reader.roles))
+    return tuple(Allowed(**one) for one in reader.schema or ()) if found is None else found
+
+
+def check_rows(config: Config, model: Any, rows: Any, numbers: NDArray[Any]) -> list[str]:
+    """Return sentences on cells of a table, as it came, that are not allowed; raise DataError where they are refused.
+
+    numbers (n,): of its rows in the data.
+    """
+    check, reader = Check(allowed(config, model)), reader_of(model)
+    if not check.allowed or reader is None or config.production is None:
+        return []
+    check.look(reader.transform(rows), str(config.dataset.path or config.dataset.name), numbers)
+    refuse(check, config.production.schema)
+    return check.sentences
+
+
+def refuse(check: Check, rule: str) -> None:
+    """Raise DataError with what was found, if anything, where the rule is to refuse it."""
+    if check.sentences and rule == "refuse":
+        raise DataError(
+            f"{' '.join(check.sentences)} Such rows are refused, as production.schema says; "
+            "edit schema.yaml beside the results to allow more."
+        )
