@@ -79,11 +79,13 @@ def rare_classes(y: NDArray[Any]) -> list[str]:
     Examples
     --------
     >>> rare_classes(np.array(["no"] * 99 + ["yes"]))
-    ["class 'yes' has 1 of 100 rows (1.0 %): look at its own error, and try class_weight: balanced."]
+    ["class 'yes' has 1 of 100 rows (1.0 %): look at its own error, and try params: {class_weight: balanced}."]
     """
     values, counts = np.unique(y, return_counts=True)
     least = int(counts.argmin())
     if counts[least] >= RARE * len(y):
         return []
     share = f"{counts[least]:,} of {len(y):,} rows ({100 * counts[least] / len(y):.1f} %)"
-    return [f"class {shown(values[least])} has {share}: look at its own error, and try class_weight: balanced."]
+    return [
+        f"class {shown(values[least])} has {share}: look at its own error, and try params: {{class_weight: balanced}}."
+    ]

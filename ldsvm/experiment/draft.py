@@ -28,12 +28,9 @@ from ldsvm.datasets.words import shown
 MOST_ROWS = 20_000  # of which the features are counted
 TARGETS = ("label", "class", "target", "outcome", "y")
 FEWEST = 5  # rows of a class, on average: a label with fewer is a number to estimate
-STEPS: dict[str, list[Any]] = {
-    "table": ["table"],
-    "dense": ["scale"],
-    "sparse": [{"svd": {"n_components": 50}}],
-    "text": [{"tfidf": {"min_df": 3, "sublinear_tf": True}}, {"svd": {"n_components": 100}}],
-}
+MOST_COMPONENTS = 100
+CODE = re.compile(r"(?i)(^|[_ .-])(zip|plz|postal|postcode|code|type)([_ .-]|$)|code$")
+FEW_CODES = 10  # different whole numbers that may be codes
 GROUPS = 20  # values that a column of groups has at least, and rows of one group at most
 
 
@@ -53,6 +50,19 @@ class Found:
     width: int
     missing: str
     why_group: str = ""
+
+    @property
+    def codes(self) -> list[str]:
+        """Names of the numbers that may be codes: whole ones with few values, or with such a name."""
+        X, names = self.rows.X, self.rows.columns or ()
+        numbers = {column.name for column in self.columns if column.role == "number"}
+        found = []
+        for place, name in enumerate(names):
+            if name in numbers and self.rows.kind in ("dense", "table"):
+                values = np.unique(X[~np.isnan(X[:, place]), place])
+                whole = not (values % 1).any()
+                found += [name] if whole and (CODE.search(name) or 3 <= len(values) <= FEW_CODES) else []
+        return found
 
     @property
     def dates(self) -> list[str]:
@@ -78,7 +88,7 @@ def find_out(spec: FileSpec) -> Found:
         if spec.drop != looked.spec.drop or spec.group != looked.spec.group:
             rows = read_files(spec).train
         out |= {column.name: column for column in found}
-    steps = STEPS[rows.kind]
+    steps = _steps(rows)
     return Found(spec, rows, tuple(out.values()), steps, _width(rows, steps), _missing(rows), why)
 
 
@@ -99,6 +109,7 @@ def _decide(spec: FileSpec, rows: Rows, columns: Mapping[str, Any]) -> tuple[Fil
     else:
         found = {name: infer_role(name, pieces, spelling) for name, pieces in columns.items() if name not in used}
     counts = {rows.columns[place] for place in counting(rows)} if rows.columns is not None else set()
+    counts = {name for name in counts if name in found and found[name].role == "number"}
     if all(name in counts for name, column in found.items() if column.used):
         counts = set()  # nothing would be left
     found |= {name: Column(name, "identifier", reason="it counts the rows") for name in counts}
@@ -120,7 +131,7 @@ def _likely_group(rows: Rows, names: list[str]) -> tuple[str | None, str]:
         if max(GROUPS, len(rows) / GROUPS) <= values <= len(rows) / 2:
             return name, (
                 f"{values:,} values in {len(rows):,} rows, so some of these seem to belong together; if they do not, "
-                "remove this line, and write kind: stratified below"
+                "leave the group out and write kind: stratified"
             )
     return None, ""
 
@@ -140,6 +151,18 @@ def _missing(rows: Rows) -> str:
     if absent(rows.y).any():
         return "drop"
     return "impute" if rows.kind == "dense" and len(flaws(rows).missing.columns) else "refuse"
+
+
+def _steps(rows: Rows) -> list[Any]:
+    """Return the feature steps for these rows; components are half as many as a part of them has, at most."""
+    if rows.kind in ("table", "dense"):
+        return ["table"] if rows.kind == "table" else ["scale"]
+    tfidf = [{"tfidf": {"min_df": 3, "sublinear_tf": True}}] if rows.kind == "text" else []
+    columns = rows.n_features or 0
+    if rows.kind == "text":
+        pipe = features.pipeline(parse(tfidf), kind="text", missing="refuse", seed=0)
+        columns = features.fit_transform(pipe, rows.X[:MOST_ROWS]).shape[1]
+    return [*tfidf, {"svd": {"n_components": max(1, min(MOST_COMPONENTS, columns // 2, len(rows) // 4))}}]
 
 
 def _width(rows: Rows, steps: list[Any]) -> int:

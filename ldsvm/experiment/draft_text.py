@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm.datasets.column import INPUTS, Column
+from ldsvm.datasets.column import INPUTS, ROLES
 from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.roles import listed
@@ -107,12 +107,11 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
     lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
     lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal else []
     if spec.missing_values:
-        lines.append(
-            f"  missing_values: {_flow(spec.missing_values)}      # stand for gaps, beside empty fields and NA"
-        )
+        marks = f"  missing_values: {_flow(spec.missing_values)}"
+        lines.append(_line(marks, "stand for gaps, beside empty fields and NA"))
     lines += _missing(found)
     lines += [f"  drop: {_flow(spec.drop)}"] if spec.drop else []
-    return [*lines, *_columns(found.columns)]
+    return [*lines, *_columns(found)]
 
 
 def _missing(found: Found) -> list[str]:
@@ -122,13 +121,14 @@ def _missing(found: Found) -> list[str]:
         return [_line("  missing: impute", "gaps get the median of the training rows")]
     gone = int(absent(found.rows.y).sum())
     why = (
-        f"{gone:,} rows have no label. They are left out, and with them all rows that have a gap elsewhere; remove the "
+        f"Rows without a label ({gone:,}) are left out, and with them all rows that have a gap elsewhere; remove the "
         "rows without a label from the data to keep those."
     )
     return [*_comment(why), "  missing: drop"]
 
 
-def _columns(columns: tuple[Column, ...]) -> list[str]:
+def _columns(found: Found) -> list[str]:
+    columns, codes = found.columns, found.codes[:MANY]
     if not columns:
         return []
     lines = _comment("What the columns are, by their values:")
@@ -139,9 +139,10 @@ def _columns(columns: tuple[Column, ...]) -> list[str]:
     out = [column for column in columns if not column.used]
     for column in out[:MANY]:
         lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
-    example = next((column.name for column in columns if column.used), columns[0].name)
-    lines += _comment("To give some another role (number, category, yes/no, date, text, ignore), name these alone:")
-    return [*lines, f"  # columns: {{{scalar(example)}: category}}"]
+    first = next((column.name for column in columns if column.used), columns[0].name)
+    which = "as for these numbers, which may be codes:" if codes else "such as:"
+    lines += _comment(f"To give some another role ({', '.join(ROLES)}), name these alone, {which}")
+    return [*lines, f"  # columns: {{{', '.join(f'{scalar(name)}: category' for name in codes or [first])}}}"]
 
 
 def _features(found: Found) -> list[str]:
@@ -151,7 +152,7 @@ def _features(found: Found) -> list[str]:
         "sparse": "components, fewer where the columns are fewer",
         "text": "words of at least three texts, and their components",
     }[found.rows.kind]
-    return [f"features: {_flow(found.steps)}   # {about}"]
+    return [f"# Features: {about}", f"features: {_flow(found.steps)}"]
 
 
 def _split(found: Found) -> list[str]:
@@ -165,7 +166,7 @@ def _split(found: Found) -> list[str]:
     lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: 0.2}}   # {about}"]
     if kind == "stratified" and found.dates:
         lines += _comment(
-            f"{plain(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
+            f"{shown(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
             f"time: {plain(found.dates[0])} to dataset, and write kind: time here.", indent="",
         )  # fmt: skip
     return lines
@@ -272,6 +273,7 @@ def write(
     return [
         f"{shown_file} is written for {about['rows']}, {about['classes']}.",
         *(listed(found.columns) if found.columns else []),
+        *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
         *rare_classes(found.rows.y[~absent(found.rows.y)]),
         f"Read it, and then: python -m flows check {shlex.quote(shown_file)}",
     ]

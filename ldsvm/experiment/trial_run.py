@@ -29,6 +29,7 @@ from ldsvm.methods.memory_limit import MemoryLimit
 
 ROWS = 500  # that a method is tried on
 WARM_SECONDS = 600.0
+AGAIN_SECONDS = 3.0  # a fit that is quicker is done twice
 FIT_SECONDS = 15.0  # of one such fit
 LOOKED_AT = 1_000  # points of a search whose memory is estimated
 
@@ -102,9 +103,9 @@ def _tried(
     except KnownFailure as error:  # it had to be stopped
         trial = Trial({}, 0, failure=error.failure)
     if trial.failure is not None:
-        slow = trial.failure.kind in (Kind.TIME_LIMIT, Kind.NOT_RUN)
-        text = str(trial.failure).removesuffix(".")
-        yield Remark("odd" if slow else "wrong", name, f"one fit on {n:,} rows: {text}.")
+        slow = trial.failure.kind == Kind.TIME_LIMIT
+        text = f"takes more than {FIT_SECONDS:g} s" if slow else f"fails: {str(trial.failure).removesuffix('.')}"
+        yield Remark("odd" if slow else "wrong", name, f"one fit on {n:,} rows {text}.")
         return
     yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.repeats)
 
@@ -127,11 +128,11 @@ def _memory(config: Config, name: str, method: MethodConfig, points: Sequence[Po
 def _expected(
     config: Config, name: str, method: MethodConfig, trial: Trial, n: int, rows: int, fits: int
 ) -> Iterator[Remark]:
-    one = trial.seconds * (rows / n) ** growth(method)
+    one = trial.train_s * (rows / n) ** growth(method)
     error = 100 * (trial.valid_error or 0.0)
-    said = f"one fit on {n:,} rows takes {trial.seconds:.1f} s, with {error:.1f} % of the validation rows wrong"
+    said = f"one fit on {n:,} rows takes {trial.train_s:.1f} s, with {error:.1f} % of the validation rows wrong"
     search = f"{fits:,} fits on {rows:,} rows" if fits > 1 else f"a fit on {rows:,} rows"
-    yield Remark("fact", name, f"{said}; the search, {search}, takes about {span(one * fits)}.")
+    yield Remark("fact", name, f"{said}; the search, {search}, takes roughly {span(one * fits)}.")
     yield from (Remark("odd", name, f"{note.removesuffix('.')}.") for note in trial.notes)
     for what, key, seconds in (("one fit", "fit_s", one), ("the search", "task_s", one * fits)):
         limit = getattr(config.limits, key)
@@ -149,7 +150,10 @@ def try_job(job: Job, prepared: Prepared, labels: str, tell: Tell) -> list[Trial
     data = training_data(prepared, labels, job.method.labels)
     small = data.subset(few(data), job.seed)
     shown = replace(small, X_valid=small.X_valid[:ROWS], y_valid=small.y_valid[:ROWS], n_test=0)
-    return run_job(job, shown)
+    first = run_job(job, shown)
+    if first[0].failure is not None or first[0].seconds > AGAIN_SECONDS:
+        return first
+    return min(first, run_job(job, shown), key=lambda trials: trials[0].train_s)  # the first one loads libraries
 
 
 def sentence(text: str) -> str:

@@ -53,7 +53,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
-    assert "day is a date" in text  # only a hint
+    assert "'day' is a date" in text  # only a hint
     [prepared] = prepare(config)
     assert sum(prepared.sizes.values()) == N
     assert {column["name"]: column["role"] for column in prepared.table or []} == {
@@ -82,6 +82,22 @@ def test_named_times_and_repeated_patients_decide_the_split(drafted: Drafted, tm
     assert (config.split.kind, config.dataset.group, config.dataset.format) == ("grouped", "patient_id", "tsv")
     assert "40 values in 120 rows" in text
     prepare(config)
+
+
+def test_whole_numbers_that_may_be_codes_are_pointed_out(drafted: Drafted) -> None:
+    lines = ["zip,stars,x,outcome", *(f"{i * i % 97},{i % 5},{i % 13}.5,{'ab'[i % 2]}" for i in range(N))]
+    config, text = drafted("codes.csv", lines)
+    assert "  # columns: {zip: category, stars: category}\n" in text and config.dataset.columns is None
+
+
+def test_a_folder_of_texts_needs_no_label(tmp_path: Path) -> None:
+    for i in range(40):
+        file = tmp_path / "mail" / "ab"[i % 2] / f"{i}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{'fine weather' if i % 2 else 'awful rain'} number {i}")
+    write(str(tmp_path / "mail"), ROOT, output=tmp_path / "mail.yaml")
+    config = load_config(tmp_path / "mail.yaml", [f"paths.cache={tmp_path / 'cache'}"], root=ROOT)
+    assert prepare(config)[0].n_features == 2  # of five words, so that every training set has as many
 
 
 def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
@@ -172,7 +188,7 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted) -> N
     assert any("Column 'after' alone determines the label" in text for text in odd)
     assert any(text.startswith("Values are missing in column 'age'") for text in odd)
     facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
-    assert "4 fits on 72 rows, takes about 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+    assert "4 fits on 72 rows, takes roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
 
 
 def test_check_names_what_must_be_changed(drafted: Drafted) -> None:
