@@ -32,7 +32,15 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         with working(f"read {asked.data}"):
-            lines = write(asked.data, ROOT, label=asked.label, group=asked.group, time=asked.time, output=asked.output)
+            lines = write(
+                asked.data,
+                ROOT,
+                label=asked.label,
+                group=asked.group,
+                time=asked.time,
+                decimal=asked.decimal,
+                output=asked.output,
+            )
     except DataError as error:
         print(error, file=sys.stderr)
         return 2
@@ -53,5 +61,6 @@ def _parser() -> argparse.ArgumentParser:
         "--group", metavar="COLUMN", help="rows that are alike here are never in two parts of the split"
     )
     parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
+    parser.add_argument("--decimal", choices=[".", ","], help="the decimal mark, where the numbers leave it open")
     parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
     return parser

@@ -105,7 +105,7 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
         lines += _comment(f"Rows of one group are never in two parts of the split{why}.")
         lines.append(f"  group: {scalar(spec.group)}")
     lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
-    lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal else []
+    lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal == "," else []
     if spec.missing_values:
         marks = f"  missing_values: {_flow(spec.missing_values)}"
         lines.append(_line(marks, "stand for gaps, beside empty fields and NA"))
@@ -246,6 +246,7 @@ def write(
     label: str | None = None,
     group: str | None = None,
     time: str | None = None,
+    decimal: str | None = None,
     output: Path | None = None,
 ) -> list[str]:
     """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
@@ -260,7 +261,7 @@ def write(
             f"{file} exists already, and is never overwritten; name another one, such as --output new.yaml."
         )
     place = Path(located(data, root) or data).expanduser().absolute()
-    found = find_out(FileSpec(str(place), label=label, group=group, time=time))
+    found = find_out(FileSpec(str(place), label=label, group=group, time=time, decimal=decimal))
     shown_file, path = (_short(one, root) for one in (file.absolute(), place))
     text = written(found, name=name, path=path, file=shlex.quote(shown_file))
     try:

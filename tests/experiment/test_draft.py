@@ -74,6 +74,13 @@ def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
     assert prepared.n_features == 2 and prepared.table is None
 
 
+def test_a_thousand_or_a_fraction_is_for_people_to_say(drafted: Drafted) -> None:
+    lines = ["x,price,outcome", *(f'{i % 7},"1,{100 + i}",{"ab"[i % 2]}' for i in range(N))]
+    with pytest.raises(DataError, match="if the comma is the decimal mark"):
+        drafted("prices.csv", lines)
+    assert drafted("prices.csv", lines, decimal=",")[0].dataset.decimal == ","
+
+
 def test_named_times_and_repeated_patients_decide_the_split(drafted: Drafted, tmp_path: Path) -> None:
     assert drafted("mine.csv", words(), time="day")[0].split.kind == "time"
     (tmp_path / "drafts" / "mine.yaml").unlink()

@@ -50,15 +50,17 @@ def look(spec: FileSpec) -> Looked:
     left_out = tuple(column for column in every if column is not None)
     names = tuple(column.name for column in left_out)
     inputs = [columns[name] for name in columns if name not in (*names, spec.label or "label")]
-    decimal, marks = find_spelling(inputs, found.format)
+    decimal, marks = find_spelling(inputs, found.format, spec.decimal)
     return Looked(replace(spec, decimal=decimal, missing_values=marks, drop=names), columns, left_out)
 
 
-def find_spelling(columns: Sequence[Sequence[Any]], format: str) -> tuple[str | None, tuple[str, ...]]:
+def find_spelling(
+    columns: Sequence[Sequence[Any]], format: str, decimal: str | None = None
+) -> tuple[str | None, tuple[str, ...]]:
     """Return the decimal mark, None for the point, and the marks of gaps of some columns (pyarrow arrays).
 
-    1,234 may be a thousand, but not where ; separates the fields. In columns of numbers up to five other words count
-    as marks of gaps too; in columns of words only ? does.
+    decimal: the mark, where it is known. 1,234 may be a thousand, but not where ; separates the fields. In columns of
+    numbers up to five other words count as marks of gaps too; in columns of words only ? does.
 
     Examples
     --------
@@ -75,13 +77,14 @@ def find_spelling(columns: Sequence[Sequence[Any]], format: str) -> tuple[str | 
 
     commas = [matches(text, COMMA) for text in numbers]
     sure = any(len(text) > (0 if format == "semicolon" else len(matches(text, THOUSANDS))) for text in commas)
-    spelling = Spelling("," if sure else ".")
+    decimal = decimal or ("," if sure else None)
+    spelling = Spelling.of(decimal, ())
     strays = [text.filter(spelling.strays(text)) for text in numbers]
     marks = {mark for text in strays for mark in matches(text, MISSING).to_pylist()}
     marks |= {mark for text in texts for mark in matches(text, r"^\?$").to_pylist()}
     words = {word for text in strays for word in pc.unique(text).to_pylist()} - marks
     words = {word for word in words if not any(char.isdigit() for char in word)}
-    return "," if sure else None, tuple(sorted(marks | (words if len(words) <= MOST_MARKS else set())))
+    return decimal, tuple(sorted(marks | (words if len(words) <= MOST_MARKS else set())))
 
 
 def _with_format(spec: FileSpec) -> FileSpec:
