@@ -61,6 +61,6 @@ def _parser() -> argparse.ArgumentParser:
         "--group", metavar="COLUMN", help="rows that are alike here are never in two parts of the split"
     )
     parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
-    parser.add_argument("--decimal", choices=[".", ","], help="the decimal mark, where the numbers leave it open")
+    parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark, . or a comma")
     parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
     return parser
