@@ -36,10 +36,14 @@ NAMES = {
 }
 PRODUCTION = ("retrain", "score", "rollback")
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
+NEW = "write an experiment file for your own data: see python -m flows new --help"
+CHECK = "what would be odd or wrong with an experiment, within a minute: see python -m flows check --help"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 KEPT = "what is finished is kept, and the same command goes on from there."
 EXAMPLES = """
 examples:
+  python -m flows new my.csv --label outcome
+  python -m flows check conf/my.yaml
   python -m flows pipeline conf/digits.yaml
   python -m flows pipeline conf/digits.yaml seed=1 methods.ours.params.n_basis=50
   python -m flows search conf/experiments/mnist10.yaml 'methods.ours.search.C=[1, 10]'
@@ -55,7 +59,7 @@ exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one flow, or the command `data`, and return the exit code."""
+    """Run one flow, or one of the commands `new`, `check` and `data`, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["schema"]:
         from ldsvm.experiment.config.schema import Config
@@ -64,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given[:1] == ["data"]:
         return _data(given[1:])
+    if given[:1] in (["new"], ["check"]):
+        return int(importlib.import_module(f"flows.{given[0]}").main(given[1:]))
     asked = _parser().parse_args(given)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
@@ -240,7 +246,10 @@ def _complain(text: str, code: int) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:10s} {what}" for name, what in {**NAMES, "data": DATA, "schema": SCHEMA}.items())
+    names = "\n".join(
+        f"  {name:10s} {what}"
+        for name, what in {"new": NEW, "check": CHECK, **NAMES, "data": DATA, "schema": SCHEMA}.items()
+    )
     parser = argparse.ArgumentParser(
         prog="python -m flows",
         description=f"Run an experiment that a YAML file describes.\n\nnames:\n{names}",

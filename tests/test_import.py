@@ -18,9 +18,9 @@ ORDER = (
     "solvers", "maps", "archive", "training_set", "mac", "blocks", "training", "auto_size", "estimator", "path",
     "saving", "export",
     "datasets", "methods", "sizes", "",
-    "experiment.storing", "experiment.config", "experiment.schema_file", "experiment.prepared", "experiment.sources",
-    "experiment.search", "experiment.compare", "tracking", "production", "report.plotting", "report",
-    "report.studies", "flows",
+    "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
+    "experiment.schema_file", "experiment.prepared", "experiment.sources", "experiment.search", "experiment.compare", "experiment.trial_run", "tracking",
+    "production", "report.plotting", "report", "report.studies", "flows",
 )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 INPUTS = ("number", "category", "yes/no", "date", "text")
-LEFT_OUT = ("identifier", "constant", "too many values")
 ROLES = (*INPUTS, "ignore")  # what dataset.columns may say
 
 
@@ -13,8 +12,9 @@ ROLES = (*INPUTS, "ignore")  # what dataset.columns may say
 class Column:
     """One column of a table.
 
-    role: one of INPUTS, or of LEFT_OUT with the reason. values: of a category, or the texts, by code. how: the way in
-    which dates are written, as pandas takes it; empty where they are no texts.
+    role: one of INPUTS, or why it is none (identifier, constant, too many values …), with the reason. values: of a
+    category, or the texts, by code. how: the way in which dates are written, as pandas takes it; empty where they are
+    no texts.
     """
 
     name: str

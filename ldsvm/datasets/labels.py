@@ -13,6 +13,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.words import listing, shown
 
 HOW = ("original", "parity")
+RARE = 0.05  # share of the rows below which a class is rare
 FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # words that YAML 1.1 or 1.2 takes for true and false
 
 
@@ -70,3 +71,21 @@ def alike(y: NDArray[Any]) -> list[str]:
         found[" ".join(label.casefold().split())].append(label)
     pairs = [label for labels in found.values() if len(labels) > 1 for label in labels]
     return [f"{listing('label', pairs)} differ only by spaces or case."] if pairs else []
+
+
+def rare_classes(y: NDArray[Any]) -> list[str]:
+    """Return a sentence on the rarest class where fewer than 5 % of the rows y (N,) are of it.
+
+    Examples
+    --------
+    >>> rare_classes(np.array(["no"] * 99 + ["yes"]))
+    ["class 'yes' has 1 of 100 rows (1.0 %): look at its own error, and try params: {class_weight: balanced}."]
+    """
+    values, counts = np.unique(y, return_counts=True)
+    least = int(counts.argmin())
+    if counts[least] >= RARE * len(y):
+        return []
+    share = f"{counts[least]:,} of {len(y):,} rows ({100 * counts[least] / len(y):.1f} %)"
+    return [
+        f"class {shown(values[least])} has {share}: look at its own error, and try params: {{class_weight: balanced}}."
+    ]

@@ -127,10 +127,10 @@ def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
     return np.flatnonzero(~gone), [finding]
 
 
-def _counting(rows: Rows) -> list[Finding]:
+def counting(rows: Rows) -> Indices:
     """Return which columns only count the rows: in sorted rows such a number gives the label away."""
     if rows.kind not in ("dense", "table") or len(rows) < COUNTED:
-        return []
+        return np.zeros(0, dtype=np.int64)
     first = rows.X[:COUNTED].astype(np.float64)
     with np.errstate(invalid="ignore"):  # infinite values, which are refused later
         steps = first[1] - first[0]
@@ -140,8 +140,13 @@ def _counting(rows: Rows) -> list[Finding]:
         for column in np.flatnonzero(regular & (steps != 0))
         if np.array_equal(rows.X[:, column], np.float32(first[0, column] + np.arange(len(rows)) * steps[column]))
     ]
-    text = f"{named(rows, np.array(columns))} {'counts' if len(columns) == 1 else 'count'} the rows"
-    return [Finding("warning", f"{text}: list what is no input in dataset.drop.")] if columns else []
+    return np.array(columns, dtype=np.int64)
+
+
+def _counting(rows: Rows) -> list[Finding]:
+    columns = counting(rows)
+    text = f"{named(rows, columns)} {'counts' if len(columns) == 1 else 'count'} the rows"
+    return [Finding("warning", f"{text}: list what is no input in dataset.drop.")] if len(columns) else []
 
 
 def _one_type(y: NDArray[Any]) -> NDArray[Any] | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.column import INPUTS, LEFT_OUT, Column
+from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files.kinds import is_number
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.words import listing, shown
@@ -142,6 +142,6 @@ def listed(columns: Sequence[Column]) -> list[str]:
     """
     used = [(role, [column.name for column in columns if column.role == role]) for role in INPUTS]
     inputs = "; ".join(listing(role, names).replace("categorys", "categories") for role, names in used if names)
-    out = [f"{shown(c.name)} ({c.role}: {c.reason})" for c in columns if c.role in LEFT_OUT]
+    out = [f"{shown(c.name)} ({c.role}: {c.reason})" for c in columns if not c.used]
     more = f" and {len(out) - MANY} more" if len(out) > MANY else ""
     return [f"Inputs: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])

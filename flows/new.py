@@ -1,0 +1,66 @@
+"""The command `python -m flows new`: write an experiment file for a user's own data. It starts no server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flows import ROOT
+
+EXAMPLES = """
+examples:
+  python -m flows new my.csv                       # which columns are there?
+  python -m flows new my.csv --label outcome       # writes conf/my.yaml
+  python -m flows new visits/ --label ill --group patient_id --output conf/visits.yaml
+  python -m flows new sales.parquet --label returned --time sold_on
+
+Then read the file, and: python -m flows check conf/my.yaml
+DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, or a folder or glob of such files.
+The separator, decimal commas and marks of gaps such as ? are found out. A file that is there is never overwritten.
+exit codes: 0 written, 2 a mistake in the command or the data.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the file and return the exit code."""
+    asked = _parser().parse_args(arguments)
+    from flows._cli import working
+    from ldsvm.datasets import DataError
+    from ldsvm.experiment.draft_text import write
+
+    try:
+        with working(f"read {asked.data}"):
+            lines = write(
+                asked.data,
+                ROOT,
+                label=asked.label,
+                group=asked.group,
+                time=asked.time,
+                decimal=asked.decimal,
+                output=asked.output,
+            )
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print("\n".join(lines))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m flows new",
+        description="Write an experiment file for your own data, with comments that say what was found in them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data", metavar="DATA", help="a table or another data set, such as my.csv")
+    parser.add_argument("--label", metavar="COLUMN", help="the column with the classes")
+    parser.add_argument(
+        "--group", metavar="COLUMN", help="rows that are alike here are never in two parts of the split"
+    )
+    parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
+    parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark, . or a comma")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
+    return parser

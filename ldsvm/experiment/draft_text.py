@@ -1,0 +1,285 @@
+"""The text of a first experiment file: YAML with comments for people who have never seen one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldsvm.datasets.column import INPUTS, ROLES
+from ldsvm.datasets.dataset import DataError, absent
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.roles import listed
+from ldsvm.datasets.labels import FLAGS, rare_classes
+from ldsvm.datasets.summary import facts, summarise
+from ldsvm.datasets.words import shown
+from ldsvm.experiment.config.yaml_merge import found as located
+from ldsvm.experiment.draft import Found, find_out, name_of
+from ldsvm.methods import METHODS
+
+WIDTH = 116
+MANY = 60  # columns of one role that the file names
+SMALL, LARGE = (
+    5_000,
+    20_000,
+)  # training rows up to which the search is thorough, and beyond which no kernel SVM is tried
+TRAIN = 0.6
+PLAIN = re.compile(r"[A-Za-z_/]([A-Za-z0-9_. /-]*[A-Za-z0-9_/-])?")
+
+
+def written(found: Found, *, name: str, path: str, file: str) -> str:
+    """Return the experiment file. path: of the data, as the file names it. file: its own, for the commands in it."""
+    parts = [
+        f"# What `python -m flows new` found in {plain(path)}. Read it once, change what is wrong, and then:",
+        f"#   python -m flows check {file}       # what would be odd or wrong, within a minute",
+        f"#   python -m flows pipeline {file}    # data, search of every method, report",
+        "# All other keys, and their defaults, are in conf/base.yaml.",
+        "",
+        f"name: {scalar(name)}",
+        f"title: {scalar(name.replace('_', ' '))}",
+        "",
+        *_dataset(found, name, path),
+        "",
+        *_features(found),
+        "",
+        *_split(found),
+        "",
+        *_methods(found),
+        "",
+        "limits:",
+        _line(f"  fit_s: {60 if _train_rows(found) <= SMALL else 600}", "seconds after which one fit is stopped"),
+        _line(f"  task_s: {1800 if _train_rows(found) <= SMALL else 14_400}", "and after which one method is"),
+        "",
+        *_comment(
+            "For python -m flows retrain and score; conf/production/digits.yaml has all that can be set.", indent=""
+        ),
+        f"production: {{model: {scalar(name)}, method: ours}}",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def scalar(value: Any) -> str:
+    """Return a value as YAML takes it, in quotes where it would be something else without.
+
+    Examples
+    --------
+    >>> scalar("zip code"), scalar("no"), scalar("?"), scalar(-999)
+    ('zip code', '"no"', '"?"', '-999')
+    """
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if PLAIN.fullmatch(value) and value.lower() not in {*FLAGS, "null"} and len(value) < WIDTH:
+        return value
+    return json.dumps(value, ensure_ascii=not value.isprintable())
+
+
+def plain(text: str) -> str:
+    """Return a text for a comment: in one line."""
+    return " ".join(text.split()) if text.strip() and text.isprintable() else shown(text)
+
+
+def _dataset(found: Found, name: str, path: str) -> list[str]:
+    spec, rows = found.spec, found.rows
+    known = rows.y[~absent(rows.y)]
+    lines = ["dataset:", f"  name: {scalar(name.replace('_', ' ').strip() or name)}", f"  path: {scalar(path)}"]
+    if spec.format is not None:
+        separator = {"semicolon": "semicolons", "tsv": "tabs", "csv": "commas"}.get(spec.format, "")
+        lines.append(
+            _line(f"  format: {spec.format}", f"{separator} separate the fields")
+            if separator
+            else f"  format: {spec.format}"
+        )
+    about = facts(summarise(rows.take(~absent(rows.y)), None))
+    lines += [*_comment(f"The column to predict: {about['classes']} in {about['rows']}.")]
+    lines += [line for text in rare_classes(known) for line in _comment(f"Note: {text}")]
+    lines += [f"  label: {scalar(spec.label)}"] if spec.label is not None else []
+    if spec.group is not None:
+        why = f": {found.why_group}" if found.why_group else ""
+        lines += _comment(f"Rows of one group are never in two parts of the split{why}.")
+        lines.append(f"  group: {scalar(spec.group)}")
+    lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
+    lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal == "," else []
+    if spec.missing_values:
+        marks = f"  missing_values: {_flow(spec.missing_values)}"
+        lines.append(_line(marks, "stand for gaps, beside empty fields and NA"))
+    lines += _missing(found)
+    lines += [f"  drop: {_flow(spec.drop)}"] if spec.drop else []
+    return [*lines, *_columns(found)]
+
+
+def _missing(found: Found) -> list[str]:
+    if found.missing == "refuse":
+        return []
+    if found.missing == "impute":
+        return [_line("  missing: impute", "gaps get the median of the training rows")]
+    gone = int(absent(found.rows.y).sum())
+    why = (
+        f"Rows without a label ({gone:,}) are left out, and with them all rows that have a gap elsewhere; remove the "
+        "rows without a label from the data to keep those."
+    )
+    return [*_comment(why), "  missing: drop"]
+
+
+def _columns(found: Found) -> list[str]:
+    columns, codes = found.columns, found.codes[:MANY]
+    if not columns:
+        return []
+    lines = _comment("What the columns are, by their values:")
+    for role in INPUTS:
+        names = [plain(column.name) for column in columns if column.role == role]
+        more = [f"and {len(names) - MANY:,} more"] if len(names) > MANY else []
+        lines += _comment(f"{role}: {', '.join(names[:MANY] + more)}", "  ") if names else []
+    out = [column for column in columns if not column.used]
+    for column in out[:MANY]:
+        lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
+    first = next((column.name for column in columns if column.used), columns[0].name)
+    which = "as for these numbers, which may be codes:" if codes else "such as:"
+    lines += _comment(f"To give some another role ({', '.join(ROLES)}), name these alone, {which}")
+    return [*lines, f"  # columns: {{{', '.join(f'{scalar(name)}: category' for name in codes or [first])}}}"]
+
+
+def _features(found: Found) -> list[str]:
+    about = {
+        "table": "numbers scaled, gaps filled, categories as columns of 0 and 1, dates and texts taken apart",
+        "dense": "mean 0 and variance 1, as measured on the training rows",
+        "sparse": "components, fewer where the columns are fewer",
+        "text": "words of at least three texts, and their components",
+    }[found.rows.kind]
+    return [f"# Features: {about}", f"features: {_flow(found.steps)}"]
+
+
+def _split(found: Found) -> list[str]:
+    spec = found.spec
+    kind = "time" if spec.time is not None else "grouped" if spec.group is not None else "stratified"
+    about = {
+        "time": "the oldest rows train, the newest judge",
+        "grouped": "no group has rows in two parts",
+        "stratified": "classes in proportion",
+    }[kind]
+    lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: 0.2}}   # {about}"]
+    if kind == "stratified" and found.dates:
+        lines += _comment(
+            f"{shown(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
+            f"time: {plain(found.dates[0])} to dataset, and write kind: time here.", indent="",
+        )  # fmt: skip
+    return lines
+
+
+def _methods(found: Found) -> list[str]:
+    rows = _train_rows(found)
+    lines = [
+        "methods:",
+        _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
+        "    estimator: ldsvm",
+    ]
+    if found.rows.kind == "text":
+        return [*lines, "    params: {map: linear}", "    search: {C: [0.1, 1, 10, 100]}", *_linear()]
+    most = max(1, min(300, rows // 2))
+    sizes = [most // 3, most] if most >= 30 and rows <= SMALL else [most]
+    gammas = [float(f"{factor / found.width:.2g}") for factor in ((0.3, 1, 3) if rows <= LARGE else (0.5, 2))]
+    lines += [
+        "    search:",
+        _line(f"      n_basis: {_flow(sizes)}", "basis functions: more of them predict better and slower"),
+        _line(f"      gamma: {_flow(gammas)}", f"of the Gaussians: around 1 / {found.width:,}, the number of features"),
+        f"      C: {_flow([0.1, 1, 10] if rows <= LARGE else [0.1, 1])}",
+        *([f"      alpha: {_flow([0.001, 0.1])}"] if rows <= SMALL else []),
+    ]
+    if rare_classes(found.rows.y[~absent(found.rows.y)]):
+        lines.append("    # params: {class_weight: balanced}   # rare classes count as much as frequent ones")
+    if rows <= LARGE:
+        space: dict[str, list[Any]] = {"gamma": gammas, "C": [1, 10, 100] if rows <= SMALL else [1, 10]}
+        lines += _method("Gaussian SVM", "gaussian_svm", space)
+    else:
+        lines.append(f"  # Gaussian SVM: not with {rows:,} rows, whose kernel takes hours; instead an approximation:")
+        space = {"reduce__n_components": [300], "reduce__gamma": gammas, "classify__C": [1, 10]}
+        lines += _method("Nystroem SVM", "nystroem_svm", space)
+    trees = ("random forest", "random_forest")
+    lines += _method(*(trees if trees[1] in METHODS else ("boosted trees", "hist_gradient_boosting")), {})
+    return [*lines, *_linear()]
+
+
+def _linear() -> list[str]:
+    return _method("linear SVM", "linear_svm", {"C": [0.01, 0.1, 1, 10]})
+
+
+def _method(name: str, estimator: str, space: Mapping[str, Sequence[Any]]) -> list[str]:
+    tried = ", ".join(f"{key}: {_flow(values)}" for key, values in space.items())
+    return [
+        f"  {name}:",
+        f"    estimator: {estimator}",
+        *([f"    search: {{{tried}}}"] if tried else ["    search: default"]),
+    ]
+
+
+def _train_rows(found: Found) -> int:
+    return int(TRAIN * np.count_nonzero(~absent(found.rows.y)))
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{scalar(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(one) for one in value) + "]"
+    return scalar(value)
+
+
+def _line(text: str, comment: str) -> str:
+    return f"{text:34s}  # {comment}"
+
+
+def _comment(text: str, more: str = "", indent: str = "  ") -> list[str]:
+    start = f"{indent}# {more}"
+    return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=f"{start}  ", break_on_hyphens=False)
+
+
+def write(
+    data: str,
+    root: Path,
+    *,
+    label: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    decimal: str | None = None,
+    output: Path | None = None,
+) -> list[str]:
+    """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
+
+    data: as dataset.path takes it. root: the project's folder. output: the file, by default conf/NAME.yaml there.
+    Raises `DataError`, one sentence, for data that cannot be read, and for a file that exists.
+    """
+    name = name_of(data)
+    file = root / "conf" / f"{name}.yaml" if output is None else output.expanduser()
+    if os.path.lexists(file):
+        raise DataError(
+            f"{file} exists already, and is never overwritten; name another one, such as --output new.yaml."
+        )
+    place = Path(located(data, root) or data).expanduser().absolute()
+    found = find_out(FileSpec(str(place), label=label, group=group, time=time, decimal=decimal))
+    shown_file, path = (_short(one, root) for one in (file.absolute(), place))
+    text = written(found, name=name, path=path, file=shlex.quote(shown_file))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise DataError(f"{file} cannot be written ({error.strerror}).") from None
+    about = facts(summarise(found.rows.take(~absent(found.rows.y)), None))
+    return [
+        f"{shown_file} is written for {about['rows']}, {about['classes']}.",
+        *(listed(found.columns) if found.columns else []),
+        *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
+        *rare_classes(found.rows.y[~absent(found.rows.y)]),
+        f"Read it, and then: python -m flows check {shlex.quote(shown_file)}",
+    ]
+
+
+def _short(place: Path, root: Path) -> str:
+    """Return a path as it is below the project's folder, from where all paths of a file start; in full elsewhere."""
+    return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)

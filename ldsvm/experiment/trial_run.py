@@ -1,0 +1,189 @@
+"""A look at an experiment before anything long is done: its data, its features, one small fit of each method."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ldsvm import memory
+from ldsvm.datasets import DataError
+from ldsvm.datasets.labels import rare_classes
+from ldsvm.datasets.leaks import leaks
+from ldsvm.datasets.summary import sentences
+from ldsvm.experiment.compare.judge import is_cold, warm
+from ldsvm.experiment.config.schema import Config, MethodConfig
+from ldsvm.experiment.config.spaces import Point
+from ldsvm.experiment.prepared import PARTS, Prepared, divided, draw_split, load_source
+from ldsvm.experiment.search.failure import Kind, KnownFailure
+from ldsvm.experiment.search.search import plan
+from ldsvm.experiment.search.trial import Data, Job, Trial, run_job, training_data
+from ldsvm.experiment.search.worker import Runner, Tell
+from ldsvm.methods import check_memory, lookup
+from ldsvm.methods.memory import NotRun
+from ldsvm.methods.memory_limit import MemoryLimit
+
+ROWS = 500  # that a method is tried on
+WARM_SECONDS = 600.0
+AGAIN_SECONDS = 3.0  # a fit that is quicker is done twice
+FIT_SECONDS = 15.0  # of one such fit
+LOOKED_AT = 1_000  # points of a search whose memory is estimated
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence. kind: "fact", "odd" (worth a look) or "wrong" (to be changed first). about: "data" or a method."""
+
+    kind: str
+    about: str
+    text: str
+
+
+def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = lambda text: None) -> Iterator[Remark]:
+    """Yield what there is to say about an experiment, and stop at what makes the rest impossible.
+
+    The prepared data stay in the cache, where the flow finds them. runner: who fits, so that it can be stopped.
+    on_step: called with what is being done.
+    """
+    try:
+        on_step("read the data")
+        source = load_source(config)
+        split = draw_split(config, source, config.seed)
+        on_step("fit the feature steps")
+        prepared = divided(config, source, split, config.seed)
+    except DataError as error:
+        yield from (Remark("wrong", "data", line) for line in str(error).splitlines())
+        return
+    rows = source.data.train
+    yield from (Remark("fact", "data", text) for text in sentences(prepared.summary))
+    sizes = ", ".join(f"{prepared.sizes[part]:,} {part} rows" for part in PARTS)
+    yield Remark("fact", "split", f"{sizes} ({config.split.kind}).".replace("train ", "training "))
+    yield from (Remark("fact", "features", f"{text}.") for text in prepared.features)
+    roles = ("Inputs:", "Left out:")
+    notes = [text.removeprefix("data: ") for text in prepared.notes]
+    yield from (Remark("fact" if text.startswith(roles) else "odd", "data", sentence(text)) for text in notes)
+    more = [*rare_classes(rows.y), *(found.text for found in leaks(rows))]
+    yield from (Remark("odd", "data", sentence(text)) for text in more)
+    if any(lookup(method.estimator).iterative for method in config.methods.values()):
+        on_step(
+            "compile what ldsvm needs; the first time on a machine this takes a minute" if is_cold() else "load ldsvm"
+        )
+        with suppress(KnownFailure):  # then the fit says what is wrong
+            runner.call(warm, limit_s=WARM_SECONDS)
+    for problem in config.problems:
+        for name, method in config.methods.items():
+            on_step(f"try {name}")
+            about = name if len(config.problems) == 1 else f"{name}, {problem.name}"
+            yield from _tried(config, about, method, prepared, problem.labels, runner)
+
+
+def _tried(
+    config: Config, name: str, method: MethodConfig, prepared: Prepared, labels: str, runner: Runner
+) -> Iterator[Remark]:
+    """Yield what one fit of at most ROWS rows says: how long a search takes, what memory it lacks, why it fails."""
+    data = training_data(prepared, labels, method.labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        points, halving = plan(method, seed=config.seed, rows=len(data.y))
+    yield from (Remark("odd", name, str(warning.message)) for warning in caught)
+    lacking = list(_memory(config, name, method, points, data))
+    yield from lacking
+    if any(remark.kind == "wrong" for remark in lacking):
+        return
+    method = method.model_copy(update={"executor": None})  # all rows in memory, and no Ray
+    job = Job(method, (points[len(points) // 2],), (0,), config.seed, config.trial_jobs)
+    n = few(data)
+    limit = MemoryLimit(config.limits.fit_mib, config.trial_jobs)
+    try:
+        [trial] = runner.call(try_job, job, prepared, labels, limit_s=FIT_SECONDS, memory=limit)
+    except KnownFailure as error:  # it had to be stopped
+        trial = Trial({}, 0, failure=error.failure)
+    if trial.failure is not None:
+        slow = trial.failure.kind == Kind.TIME_LIMIT
+        text = f"takes more than {FIT_SECONDS:g} s" if slow else f"fails: {str(trial.failure).removesuffix('.')}"
+        yield Remark("odd" if slow else "wrong", name, f"one fit on {n:,} rows {text}.")
+        return
+    yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.repeats)
+
+
+def _memory(config: Config, name: str, method: MethodConfig, points: Sequence[Point], data: Data) -> Iterator[Remark]:
+    """Yield what a search would not run for want of memory; fits over blocks of rows keep what there is room for."""
+    room = config.limits.fit_mib
+    available = memory.available() if room is None else int(room * memory.MIB)
+    refused = []
+    for point in points[:LOOKED_AT] if method.executor is None else ():
+        try:
+            check_memory(method.estimator, {**method.params, **point}, *data.shape, available=available)
+        except NotRun as error:
+            refused.append(str(error))
+    if refused:
+        every = "all" if len(refused) == len(points) else f"{len(refused):,} of {len(points):,}"
+        yield Remark("wrong" if every == "all" else "odd", name, f"{every} fits of the search are {refused[-1]}.")
+
+
+def _expected(
+    config: Config, name: str, method: MethodConfig, trial: Trial, n: int, rows: int, fits: int
+) -> Iterator[Remark]:
+    one = trial.train_s * (rows / n) ** growth(method)
+    error = 100 * (trial.valid_error or 0.0)
+    said = f"one fit on {n:,} rows takes {trial.train_s:.1f} s, with {error:.1f} % of the validation rows wrong"
+    search = f"{fits:,} fits on {rows:,} rows" if fits > 1 else f"a fit on {rows:,} rows"
+    yield Remark("fact", name, f"{said}; the search, {search}, takes roughly {span(one * fits)}.")
+    yield from (Remark("odd", name, f"{note.removesuffix('.')}.") for note in trial.notes)
+    for what, key, seconds in (("one fit", "fit_s", one), ("the search", "task_s", one * fits)):
+        limit = getattr(config.limits, key)
+        if seconds > limit:
+            yield Remark("odd", name, f"{what} may take {span(seconds)}; limits.{key} stops it after {span(limit)}.")
+
+
+def few(data: Data) -> int:
+    """Return how many training rows a method is tried on: two of each class at least."""
+    return min(len(data.y), max(ROWS, 2 * len(np.unique(data.y))))
+
+
+def try_job(job: Job, prepared: Prepared, labels: str, tell: Tell) -> list[Trial]:
+    """Fit one point on few rows; for another process."""
+    data = training_data(prepared, labels, job.method.labels)
+    small = data.subset(few(data), job.seed)
+    shown = replace(small, X_valid=small.X_valid[:ROWS], y_valid=small.y_valid[:ROWS], n_test=0)
+    first = run_job(job, shown)
+    if first[0].failure is not None or first[0].seconds > AGAIN_SECONDS:
+        return first
+    return min(first, run_job(job, shown), key=lambda trials: trials[0].train_s)  # the first one loads libraries
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def growth(method: MethodConfig) -> int:
+    """Return the power of the rows that a fit takes: 2 where its memory for a kernel says so, else 1.
+
+    Examples
+    --------
+    >>> [growth(MethodConfig(estimator=name)) for name in ("gaussian_svm", "ldsvm", "linear_svm")]
+    [2, 1, 1]
+    """
+    needs = lookup(method.estimator).needs
+    small, large = (needs({**method.params}, n, n, 10) for n in (1_000, 2_000))
+    return 2 if small and large > 3 * small else 1
+
+
+def span(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> span(0.2), span(90), span(5400), span(400_000)
+    ('1 second', '90 seconds', '90 minutes', '111 hours')
+    """
+    for most, size, unit in ((120, 1, "second"), (7200, 60, "minute"), (math.inf, 3600, "hour")):
+        if seconds <= most:
+            count = max(1, round(seconds / size))
+            return f"{count:,} {unit}{'s' * (count > 1)}"
+    return "for ever"

@@ -1,0 +1,225 @@
+"""The commands `new` and `check`: what is found in somebody's table, and what would be wrong with an experiment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows.__main__ import main
+from ldsvm.datasets import DataError, Rows
+from ldsvm.datasets.column import Column
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.dialect import look
+from ldsvm.datasets.leaks import leaks
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.draft_text import scalar, write
+from ldsvm.experiment.prepared import prepare
+from ldsvm.experiment.search.worker import Here
+from ldsvm.experiment.trial_run import Remark, look_over
+
+ROOT = Path(__file__).resolve().parents[2]
+N = 120
+Drafted = Callable[..., tuple[Config, str]]
+
+
+@pytest.fixture
+def drafted(tmp_path: Path) -> Drafted:
+    """Writes lines into a file, lets `new` write an experiment, and returns it as it is loaded, and its text."""
+
+    def draft(name: str, lines: list[str], label: str = "outcome", *overrides: str, **more: str) -> tuple[Config, str]:
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        file = tmp_path / "drafts" / "mine.yaml"
+        write(str(tmp_path / name), ROOT, label=label, output=file, **more)
+        own = [f"paths.cache={tmp_path / 'cache'}", f"paths.runs={tmp_path / 'runs'}"]
+        return load_config(file, [*own, *overrides], root=ROOT), file.read_text("utf-8")
+
+    return draft
+
+
+def words(n: int = N) -> list[str]:
+    """A CSV of words, ? gaps in numbers, ISO dates, a constant, a number of the row, and classes in turn."""
+    ages = ["?" if i % 10 == 3 else i * 37 % 91 for i in range(n)]
+    rows = [f"{i},{ages[i]},{['red', 'green'][i * i % 3]},2024-01-{i % 28 + 1:02d},7,{'ab'[i % 2]}" for i in range(n)]
+    return ["row,age,colour,day,one,outcome", *rows]
+
+
+def test_words_gaps_and_dates(drafted: Drafted) -> None:
+    config, text = drafted("mine.csv", words())
+    assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
+    assert (config.split.kind, config.features[0].name) == ("stratified", "table")
+    assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
+    assert "'day' is a date" in text  # only a hint
+    [prepared] = prepare(config)
+    assert sum(prepared.sizes.values()) == N
+    assert {column["name"]: column["role"] for column in prepared.table or []} == {
+        "age": "number", "colour": "category", "day": "date", "one": "constant",
+    }  # fmt: skip
+    assert config.methods["ours"].search["n_basis"] == [12, 36]  # half of 72 training rows
+
+
+def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
+    lines = [
+        "Größe;Umsatz;outcome",
+        *(f"1{i % 7},5;{'-' if i == 9 else i * 7 % 13};{['ja', 'nein'][i % 2]}" for i in range(N)),
+    ]
+    config, _ = drafted("export.csv", lines)
+    found = config.dataset
+    assert (found.format, found.decimal, found.missing_values, found.missing) == ("semicolon", ",", ("-",), "impute")
+    [prepared] = prepare(config)
+    assert prepared.n_features == 2 and prepared.table is None
+
+
+def test_a_thousand_or_a_fraction_is_for_people_to_say(drafted: Drafted) -> None:
+    lines = ["x,price,outcome", *(f'{i % 7},"1,{100 + i}",{"ab"[i % 2]}' for i in range(N))]
+    with pytest.raises(DataError, match="if the comma is the decimal mark"):
+        drafted("prices.csv", lines)
+    assert drafted("prices.csv", lines, decimal=",")[0].dataset.decimal == ","
+
+
+def test_named_times_and_repeated_patients_decide_the_split(drafted: Drafted, tmp_path: Path) -> None:
+    assert drafted("mine.csv", words(), time="day")[0].split.kind == "time"
+    (tmp_path / "drafts" / "mine.yaml").unlink()
+    lines = ["patient_id\tx\toutcome", *(f"{i * 17 % 40}\t{i % 7}.5\t{'ab'[i * i % 3 % 2]}" for i in range(N))]
+    config, text = drafted("visits.txt", lines)  # a name that tells no format
+    assert (config.split.kind, config.dataset.group, config.dataset.format) == ("grouped", "patient_id", "tsv")
+    assert "40 values in 120 rows" in text
+    prepare(config)
+
+
+def test_whole_numbers_that_may_be_codes_are_pointed_out(drafted: Drafted) -> None:
+    lines = ["zip,stars,x,outcome", *(f"{i * i % 97},{i % 5},{i % 13}.5,{'ab'[i % 2]}" for i in range(N))]
+    config, text = drafted("codes.csv", lines)
+    assert "  # columns: {zip: category, stars: category}\n" in text and config.dataset.columns is None
+
+
+def test_a_folder_of_texts_needs_no_label(tmp_path: Path) -> None:
+    for i in range(40):
+        file = tmp_path / "mail" / "ab"[i % 2] / f"{i}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{'fine weather' if i % 2 else 'awful rain'} number {i}")
+    write(str(tmp_path / "mail"), ROOT, output=tmp_path / "mail.yaml")
+    config = load_config(tmp_path / "mail.yaml", [f"paths.cache={tmp_path / 'cache'}"], root=ROOT)
+    assert prepare(config)[0].n_features == 2  # of five words, so that every training set has as many
+
+
+def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
+    lines = [
+        "x,colour,outcome",
+        *(f"{i % 7},{['red', 'blue'][i % 2]},{'yes' if i % 30 == 0 else 'no'}" for i in range(N)),
+    ]
+    _, text = drafted("rare.csv", lines)
+    assert "class 'yes' has 4 of 120 rows (3.3 %)" in text and "# params: {class_weight: balanced}" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "label", "said"),
+    [
+        (words(), None, "say which of them holds the classes, such as --label outcome"),
+        (words(), "outcom", "nearest 'outcome'"),
+        (words()[2:], "outcome", "the first line must hold the names of the columns, but '1' is a number"),
+        (["p,x,s,x", *["e,x,s,x"] * 30], "s", "'x' is there 2 times"),
+        (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "is also a value below it"),
+        (["x,y", *(f"{i},{i * i}" for i in range(N))], "y", "column 'y' has 120 different values in 120 rows"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, lines: list[str], label: str | None, said: str) -> None:
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=said.replace("?", r"\?")):
+        write(str(tmp_path / "mine.csv"), ROOT, label=label, output=tmp_path / "mine.yaml")
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.csv").write_text("\n".join(words()))
+    file = tmp_path / "mine.yaml"
+    command = ["new", str(tmp_path / "mine.csv"), "--label", "outcome", "--output", str(file)]
+    assert main(command) == 0
+    assert "is written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
+    file.write_text("mine")
+    assert main(command) == 2
+    assert "exists already, and is never overwritten" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
+def test_numbers_are_names_where_they_count_or_are_years(tmp_path: Path) -> None:
+    for header in ("0,1,label", "2019,2021,label"):
+        (tmp_path / "a.csv").write_text(f"{header}\n3,4,x\n3,5,y\n")
+        assert look(FileSpec(str(tmp_path / "a.csv"))).spec.drop == ()
+
+
+def test_what_can_be_no_input_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",time,label\n0,12:30:00,x\n1,13:00:00,y\n")
+    found = look(FileSpec(str(tmp_path / "a.csv")))
+    assert found.left_out[0] == Column("", "identifier", reason="the number of the row")
+    assert found.spec.drop == ("", "time")
+
+
+@pytest.mark.parametrize("text", ["no", "1e-3", "a: b", "x #y", "", " x", "null", "Größe", 'say "no"', "a\nb", "007"])
+def test_any_name_survives_the_way_through_yaml(text: str, tmp_path: Path) -> None:
+    from ldsvm.experiment.config.yaml_merge import read
+
+    file = tmp_path / "a.yaml"
+    file.write_text(f"a: {scalar(text)}\nb: {{{scalar(text)}: [{scalar(text)}]}}\n", encoding="utf-8")
+    assert read(file) == {"a": text, "b": {text: [text]}}
+
+
+def test_leaks_are_columns_that_determine_the_label() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    noise, range_of_each = rng.normal(size=300), y + rng.uniform(0, 0.9, size=300)
+    almost = np.where(np.arange(300) == 5, (y + 1) % 3, y)
+    X = np.column_stack([noise, range_of_each, almost, 10.0 * y]).astype(np.float32)
+    X[7, 3] = np.nan  # a gap tells nothing
+    [found] = leaks(Rows(X, y, ("noise", "range", "almost", "code")))
+    assert found.text.startswith("columns 'range', 'code' alone determine the label")
+
+
+def checked(config: Config) -> list[Remark]:
+    return list(look_over(config, Here()))
+
+
+def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted) -> None:
+    lines = words()
+    lines = [f"{lines[0]},after", *(f"{line},{'x' if line.endswith('a') else 'z'}" for line in lines[1:])]
+    small = ["methods.ours.search={n_basis: [5], C: [1]}", "methods.boosted trees=null"]
+    config, _ = drafted("mine.csv", lines, "outcome", *small[:1])
+    config = config.model_copy(update={"methods": {k: config.methods[k] for k in ("ours", "linear SVM")}})
+    found = checked(config)
+    odd = [remark.text for remark in found if remark.kind == "odd"]
+    assert not [remark for remark in found if remark.kind == "wrong"]
+    assert any("Column 'after' alone determines the label" in text for text in odd)
+    assert any(text.startswith("Values are missing in column 'age'") for text in odd)
+    facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
+    assert "4 fits on 72 rows, takes roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+
+
+def test_check_names_what_must_be_changed(drafted: Drafted) -> None:
+    config, _ = drafted("mine.csv", words(), "outcome", "dataset.missing=drop", "split.train=4000")
+    assert [(remark.kind, remark.about) for remark in checked(config)] == [("wrong", "data")]
+    config = load_config("conf/digits.yaml", [f"paths.cache={config.paths.cache}", "limits.fit_mib=1"], root=ROOT)
+    config = config.model_copy(update={"methods": {"Gaussian SVM": config.methods["Gaussian SVM"]}})
+    wrong, again = (remark.text for remark in checked(config) if remark.kind == "wrong")  # of two problems
+    assert wrong == again and wrong.startswith("all fits of the search are not run: needs 3.1 MiB")
+
+
+def test_the_commands_teach_and_start_no_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("new", "check"):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert f"python -m flows {name} " in capsys.readouterr().out.partition("examples:")[2]
+    monkeypatch.setattr("flows.environment.check_api", lambda: pytest.fail("what needs servers begins"))
+    for module in ("prefect", "mlflow", "ray"):
+        monkeypatch.setitem(sys.modules, module, None)  # importing it fails
+    (tmp_path / "a.csv").write_text("\n".join(words()))
+    own = [f"dataset.path={tmp_path / 'a.csv'}", f"paths.cache={tmp_path / 'cache'}"]
+    assert main(["check", "conf/own_table.yaml", *own, "dataset.label=nothing"]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert "To be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
+    assert main(["check", "conf/none.yaml"]) == 2
