@@ -184,7 +184,9 @@ def frame(X: Codes, columns: Sequence[Column]) -> Any:
 
 def _decoded(codes: Codes, column: Column) -> Any:
     if column.role == "date":
-        return np.where(np.isnan(codes), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(codes)).round().astype("M8[us]"))
+        return np.where(
+            np.isnan(codes), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(codes)).round().astype("M8[us]")
+        )
     if column.role not in ("category", "text"):
         return codes
     words = np.array([*column.values, None], dtype=object)
