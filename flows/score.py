@@ -46,14 +46,12 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             start, peak = time.perf_counter(), watch()
             found: list[str] = []
             rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), found.append)
-            seconds = time.perf_counter() - start
-            mib = peak()
+            seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
             if found:
                 run.text("schema.txt", "\n".join(found))
-                for sentence in found:
-                    say(sentence)
+                say("\n".join(found))
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
         said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"
