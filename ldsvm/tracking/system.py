@@ -16,7 +16,7 @@ def system_metrics(log: Callable[[Mapping[str, float], int], None]) -> Iterator[
     """Sample the use of processors, memory, disk and network every ten seconds until the block ends.
 
     log: called from a thread with the values of a sample and its number; when it raises, sampling ends without a word,
-    since whoever uses the store next meets the same fault. GPUs are sampled where `nvidia-ml-py` is installed. MLflow's
+    since the next use of the store meets the same fault. GPUs are sampled where `nvidia-ml-py` is installed. MLflow's
     variables hold: MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=false turns this off, MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL
     sets the seconds. MLflow's own thread is not used: it imports MLflow's parts, and may wait for the main thread's
     imports while that waits for it.

@@ -1,4 +1,4 @@
-"""The commands `new` and `check`: what is found in somebody's table, and what would be wrong with an experiment."""
+"""The commands `new` and `check`: what is found in a table, and what would be wrong with an experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How somebody's table is written, found out from the table itself: separators, decimal commas, marks of gaps."""
+"""How a table is written, found out from the table itself: separators, decimal commas, marks of gaps."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def texts_of(pieces: Sequence[Any], spelling: Spelling) -> Any:
 
 
 def _unless_constant(name: str, role: str, pieces: Sequence[Any]) -> Column:
-    found = optional("pyarrow").chunked_array([piece.cast(pieces[0].type) for piece in pieces]).unique().drop_null()
+    found = texts_of(pieces, Spelling()).unique().drop_null()  # files may have other types, or none where all is empty
     if len(found) > 1:
         return Column(name, role)
     return Column(name, "constant", reason=f"all rows have {found[0]}" if len(found) else "no row has a value")

@@ -193,3 +193,14 @@ def test_a_table_without_inputs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,label\n" + "".join(f"n{i},{i % 2}\n" for i in range(30)))
     with pytest.raises(DataError, match=r"no input column is left.*'name' .identifier: every row"):
         read(FileSpec(str(tmp_path / "a.csv")))
+
+
+@pytest.mark.parametrize(
+    "values", [[True, False], [date(2024, 1, 31), datetime(2024, 2, 1, 10)]], ids=["yes/no", "date"]
+)
+def test_a_file_whose_column_is_empty_and_without_a_type_comes_first(values: list[Any]) -> None:
+    pieces = [pa.nulls(2), *(pa.array([value]) for value in values)]
+    found = infer_role("a", pieces, Spelling())
+    assert found.role == ("yes/no" if values[0] is True else "date")
+    codes, _ = coded(found, pieces, "t", Spelling())
+    assert np.isnan(codes[:2]).all() and np.isfinite(codes[2:]).all()
