@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ldsvm.datasets.files.coding import read_frame
+from ldsvm.datasets.table_graph import graph_inputs
 
 
 class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,6 +48,14 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return a table with the columns of ``roles``. Raises `DataError`, a ValueError, for what is none of them."""
         return read_frame(X, self.roles, self.days or {})
+
+    def graph_inputs(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the ONNX graph for a table X, see `ldsvm.onnx_inputs`."""
+        return graph_inputs(self.transform(X), self.roles)
+
+    def add_nodes(self, graph: Any, x: str) -> str:
+        """Add nothing to an ONNX graph: its inputs are typed already."""
+        return x
 
 
 def reader_of(model: Any) -> RawTable | None:

@@ -34,6 +34,7 @@ from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, RobustScal
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.table_cells import check_cells, check_roles
+from ldsvm.datasets.table_graph import add_table, graph_inputs
 from ldsvm.datasets.table_parts import DateParts, Gaps, Words
 
 FOLDS = 5  # of the training rows, for target encoding
@@ -127,6 +128,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return the features (n, L) of more rows X (n, D)."""
         return _float32(self.columns_.transform(check_cells(X, self.roles)))
+
+    def graph_inputs(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the ONNX graph for a table X (n, D), see `ldsvm.onnx_inputs`."""
+        return graph_inputs(check_cells(X, self.roles), self.roles)
+
+    def add_nodes(self, graph: Any, x: str) -> str:
+        """Add the inputs and this step to an ONNX graph and return the name of the features."""
+        return add_table(graph, self.roles, self.columns_.transformers_)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the features, such as ``number__age``."""
