@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from ldsvm.datasets.files.coding import read_frame
 from ldsvm.datasets.table_graph import graph_inputs
+from ldsvm.datasets.table_schema import Allowed
 
 
 class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,6 +40,16 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.roles = roles
         self.days = days
         self.schema = schema
+
+    @property
+    def allowed(self) -> tuple[Allowed, ...]:
+        """What each column had in training."""
+        return tuple(Allowed(**one) for one in self.schema or ())
+
+    @property
+    def optional(self) -> list[str]:
+        """Names of the columns that had gaps in training, so that a request may leave them out."""
+        return [one.name for one in self.allowed if one.name in self.roles and one.gaps > 0]
 
     def fit(self, X: Any, y: Any = None) -> RawTable:
         """Keep the names of the columns; y is not used."""

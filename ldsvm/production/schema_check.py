@@ -19,7 +19,7 @@ def allowed(config: Config, model: Any) -> tuple[Allowed, ...]:
     if reader is None or config.production is None or config.production.schema == "ignore":
         return ()
     found = schema_file.edited(config.results / schema_file.SCHEMA, dict(reader.roles))
-    return tuple(Allowed(**one) for one in reader.schema or ()) if found is None else found
+    return reader.allowed if found is None else found
 
 
 def check_rows(config: Config, model: Any, rows: Any, numbers: NDArray[Any]) -> list[str]:
