@@ -23,6 +23,7 @@ from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.table_schema import Allowed, seen
+from ldsvm.datasets.transformers import source_digest
 from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import schema_file
@@ -181,6 +182,7 @@ def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared
     data, wanted = source.data, config.dataset
     # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
+    key += map(source_digest, config.transformers)
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
     folder = config.paths.cache / f"{slug(data.name)}-{digest}"
     if config.refresh or not stored_arrays.intact(folder):

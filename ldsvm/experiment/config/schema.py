@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_v
 
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
+from ldsvm.datasets.transformers import is_path
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.production import Decimal, Mark, ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
@@ -316,6 +317,11 @@ class Config(Frozen):
     @classmethod
     def _steps(cls, value: Any) -> tuple[Step, ...]:
         return parse(value)
+
+    @property
+    def transformers(self) -> list[str]:
+        """Import paths among the features."""
+        return [step.name for step in self.features if is_path(step.name)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:
