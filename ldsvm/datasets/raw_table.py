@@ -21,7 +21,7 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     roles : what each input column is, by name: "number", "category", "yes/no", "date" or "text"
     days : how dates are written, by name, where they are texts; "ISO8601" or a format of `strptime`
-    schema : what each column had in training, the fields of `Allowed`; it is only kept here, for those who check rows
+    schema : what each column had in training; only models of older versions have it here, see `schema_of`
 
     Examples
     --------
@@ -41,16 +41,6 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.days = days
         self.schema = schema
 
-    @property
-    def allowed(self) -> tuple[Allowed, ...]:
-        """What each column had in training."""
-        return tuple(Allowed(**one) for one in self.schema or ())
-
-    @property
-    def optional(self) -> list[str]:
-        """Names of the columns that had gaps in training, so that a request may leave them out."""
-        return [one.name for one in self.allowed if one.name in self.roles and one.gaps > 0]
-
     def fit(self, X: Any, y: Any = None) -> RawTable:
         """Keep the names of the columns; y is not used."""
         self.feature_names_in_ = np.array([*self.roles], dtype=object)
@@ -67,6 +57,13 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def add_nodes(self, graph: Any, x: str) -> str:
         """Add nothing to an ONNX graph: its inputs are typed already."""
         return x
+
+
+def schema_of(model: Any) -> tuple[Allowed, ...]:
+    """Return what the columns of a table had when a model was trained on it; nothing for other inputs."""
+    reader = reader_of(model)
+    schema = getattr(model, "schema_", None) or (reader.schema if reader else None)
+    return tuple(Allowed(**one) for one in schema or ())
 
 
 def reader_of(model: Any) -> RawTable | None:

@@ -32,7 +32,7 @@ from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-LAYOUT = 6  # raise it when what a folder holds, or how it is computed, changes
+LAYOUT = 7  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
@@ -46,7 +46,7 @@ class Prepared:
     columns: names of the inputs as they came, None where they have none. features: what the steps did, one sentence
     each. notes: what was noticed about the data. summary: see `ldsvm.datasets.summary`. dataset: name, source,
     licence, citation, checksum of the content. table: name, role, reason and how (see `Column`) of each column of a
-    mixed table, and schema what they had in training (see `Allowed`); None for other inputs.
+    mixed table, None for other inputs. schema: what columns with names had in training (see `Allowed`).
     """
 
     folder: Path
@@ -78,10 +78,12 @@ class Prepared:
         if self.table is not None:
             roles = {column["name"]: column["role"] for column in self.table if column["role"] in INPUTS}
             days = {column["name"]: column["how"] for column in self.table if column["how"]}
-            steps = [("read", RawTable(roles, days, self.schema).fit(None)), *steps]
+            steps = [("read", RawTable(roles, days).fit(None)), *steps]
         elif self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
             steps[0][1].feature_names_in_ = np.array(self.columns, dtype=object)
-        return Pipeline(steps) if file.exists() else model
+        whole = Pipeline(steps) if file.exists() else model
+        whole.schema_ = self.schema  # what the columns had, for those who check rows
+        return whole
 
     def example(self) -> Any:
         """Return a few inputs as they came, before any feature step: (5, D), a table where the columns have names, or
@@ -123,7 +125,7 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
 
 
 def save(prepared: Sequence[Prepared], file: Path) -> None:
-    """Write the facts, not the arrays, as JSON: what one stage hands to the next. A mixed table gets its schema too."""
+    """Write the facts, not the arrays, as JSON: what one stage hands to the next. A table gets its schema too."""
     if prepared and prepared[0].schema is not None:
         schema_file.write([Allowed(**one) for one in prepared[0].schema], file.with_name(schema_file.SCHEMA))
     facts = [{**asdict(one), "folder": str(one.folder)} for one in prepared]
@@ -268,7 +270,9 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     facts["summary"] = summarise(data.train, data.test)
     if data.train.table is not None:
         facts["table"] = [{"name": c.name, "role": c.role, "reason": c.reason, "how": c.how} for c in data.train.table]
-        facts["schema"] = [asdict(one) for one in seen(rows["train"].X, data.train.table)]
+    if columns is not None:
+        table = data.train.table or [Column(name, "number") for name in columns]
+        facts["schema"] = [asdict(one) for one in seen(rows["train"].X, table)]
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 

@@ -136,8 +136,8 @@ class Run:
 
         from ldsvm.tracking import served
 
-        answers, reader = fitted.predict(X), reader_of(fitted)
-        X = X.astype("float64") if X.ndim == 2 and reader is None else X
+        answers = fitted.predict(X)
+        X = X.astype("float64") if X.ndim == 2 and reader_of(fitted) is None else X
         with TemporaryDirectory() as folder, self.client.file.guard(), mlflow.start_run(run_id=self.id):
             own = wheel(Path(folder))  # and no `code_paths`, which would be imported wherever a model is loaded
             info = Model.log(
@@ -146,7 +146,7 @@ class Run:
                 flavor_name="sklearn",
                 sk_model=fitted,
                 name=name,
-                signature=served.signature(X, answers, reader.optional if reader else ()),
+                signature=served.signature(X, answers, served.optional(fitted)),
                 input_example=X,
                 serialization_format="skops",
                 skops_trusted_types=trusted(),

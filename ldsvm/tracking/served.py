@@ -6,10 +6,10 @@ nullable and boolean columns for a model of float64, so the signature says "any"
 cannot be predicted is answered in one sentence, with row and column of the cell: MLflow's own loader would send the
 stack trace along, which has paths of the server.
 
-Rows of a mixed table are checked against its schema, what the columns had in training: the environment variable
+Rows of a table are checked against its schema, what the columns had in training: the environment variable
 ``LDSVM_SCHEMA`` says what is done about other cells (warn, by default, in the log; refuse; ignore), and
 ``LDSVM_SCHEMA_FILE`` names a schema.yaml that people have edited. A request may leave out columns that had gaps in
-training: they are gaps then.
+training, of a mixed table: they are gaps then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from ldsvm.datasets import DataError
-from ldsvm.datasets.raw_table import RawTable, reader_of
+from ldsvm.datasets.column import INPUTS
+from ldsvm.datasets.raw_table import reader_of, schema_of
 from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import shown, unknown
 from ldsvm.experiment import schema_file
@@ -65,20 +66,20 @@ def _load_pyfunc(path: str) -> Served:
     Raises UntrustedModel for what is no model of ours, and DataError for environment variables that mean nothing.
     """
     fitted = loads((Path(path) / MODEL).read_bytes())
-    reader = reader_of(fitted)
-    return Served(fitted) if reader is None else Served(fitted, *_schema(reader))
+    return Served(fitted, *_schema(schema_of(fitted)))
 
 
-def _schema(reader: RawTable) -> tuple[str, tuple[Allowed, ...]]:
+def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...]]:
     """Return what is done about cells that the schema does not allow, and the schema."""
     rule, file = os.environ.get("LDSVM_SCHEMA", RULES[0]), os.environ.get("LDSVM_SCHEMA_FILE")
     if rule not in RULES:
         raise DataError(unknown(f"LDSVM_SCHEMA={rule!r}", rule, RULES))
     if file is None:
-        return rule, reader.allowed
+        return rule, seen
     if not Path(file).is_file():
         raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is no file; allowed: a schema.yaml, as a training writes it.")
-    return rule, schema_file.edited(Path(file), dict(reader.roles)) or reader.allowed
+    roles = {one.name: one.role for one in seen if one.role in INPUTS}
+    return rule, schema_file.edited(Path(file), roles) or seen
 
 
 class Served:
@@ -97,11 +98,14 @@ class Served:
         try:
             reader = reader_of(self.fitted)
             if reader is not None and hasattr(data, "columns"):
-                return self.fitted[1:].predict(self._read(reader, data))
+                table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
+                self._check(table)
+                return self.fitted[1:].predict(table)
             if hasattr(data, "columns") and not _texts(data):
                 if (said := bad_cell(data)) is not None:
                     raise MlflowException.invalid_parameter_value(said)
                 data = numbers(data)
+                self._check(data)
             return self.fitted.predict(data)
         except MlflowException:
             raise
@@ -112,17 +116,20 @@ class Served:
             said = f"The model failed with {type(error).__name__}; the log of the server has the reason."
         raise MlflowException.invalid_parameter_value(said)
 
-    def _read(self, reader: RawTable, data: Any) -> Any:
-        """Return a table as the model's next step takes it; refuse cells that are not allowed, or log them."""
-        absent = [name for name in reader.optional if name not in data.columns]
-        table = reader.transform(data.assign(**dict.fromkeys(absent)))
+    def _check(self, table: Any) -> None:
+        """Refuse cells that the schema does not allow, or log them."""
         check = Check(() if self.rule == "ignore" else self.allowed)
         check.look(table, "The request", np.arange(len(table)))
         if check.sentences and self.rule == "refuse":
-            raise DataError(" ".join(check.sentences))
-        for sentence in check.sentences:
+            raise DataError(" ".join(check.summary))
+        for sentence in check.summary:
             LOG.warning(sentence)
-        return table
+
+
+def optional(model: Any) -> list[str]:
+    """Return the columns of a mixed table that had gaps in training, so that a request may leave them out."""
+    reader = reader_of(model)
+    return [one.name for one in schema_of(model) if one.gaps > 0 and one.name in reader.roles] if reader else []
 
 
 def _texts(data: Any) -> bool:
