@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.entry import Entry
+from ldsvm.datasets.large import PickedRows, in_file
+
+ROWS = 50_000  # that a digest takes at a time
 
 
 class DataError(ValueError):
@@ -36,9 +39,9 @@ class Rows:
 
     X is one of four: dense (N, D) uint8 or float32, NaN where a value is missing; sparse, an (N, D) float32 CSR
     matrix; text, (N,) str in an object array; or, with ``table``, the (N, D) float64 codes of a table's columns, see
-    `ldsvm.datasets.files.roles`. y (N,) are whole numbers, or str in an object array; a missing
-    label is None. ``columns`` are the D names of the inputs, or None. ``groups`` (N,) and ``times`` (N,), numbers,
-    dates or str, are None where the source has none.
+    `ldsvm.datasets.files.roles`, which lie in a file where they are many, see `ldsvm.datasets.large`. y (N,) are whole
+    numbers, or str in an object array; a missing label is None. ``columns`` are the D names of the inputs, or None.
+    ``groups`` (N,) and ``times`` (N,), numbers, dates or str, are None where the source has none.
     """
 
     X: Any = field(repr=False)
@@ -69,9 +72,9 @@ class Rows:
         """Return the rows of these numbers (n,), or where a mask (N,) is true."""
         which = np.asarray(rows)
         which = which if which.size else which.astype(np.int64)  # an empty list is no list of floats
-        found = {name: getattr(self, name) for name in ("X", "y", "groups", "times")}
+        found = {name: getattr(self, name) for name in ("y", "groups", "times")}
         parts: dict[str, Any] = {name: part[which] for name, part in found.items() if part is not None}
-        return replace(self, **parts)
+        return replace(self, X=PickedRows(self.X, which) if in_file(self.X) else self.X[which], **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,8 @@ def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
 def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:
     """Return the name of an array's type and its bytes; texts are their lengths (-1: missing), then UTF-8."""
     if array.dtype.kind in "biufM":
-        return str(array.dtype), [np.ascontiguousarray(array).view(f"V{array.itemsize}").data]
+        parts = (array[start : start + ROWS] for start in range(0, len(array), ROWS))
+        return str(array.dtype), (np.ascontiguousarray(part).view(f"V{array.itemsize}").data for part in parts)
     lengths = (-1 if text is None else len(_utf8(text)) for text in array)
     first = np.fromiter(lengths, dtype="<i8", count=len(array))
     # Encoded twice, so that there is never a second copy of all texts.
