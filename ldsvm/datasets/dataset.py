@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.entry import Entry
 from ldsvm.datasets.large import PickedRows, in_file
+from ldsvm.datasets.stored_texts import StoredTexts
 
 ROWS = 50_000  # that a digest takes at a time
 
@@ -95,7 +96,15 @@ class Raw:
                 digest.update(f"{name}{ending} {kind} {array.shape}\n".encode())
                 for block in blocks:
                     digest.update(block)
+            for texts in () if rows is None else stored_texts(rows):
+                for block in texts.content():
+                    digest.update(block)
         return digest.hexdigest()
+
+
+def stored_texts(rows: Rows) -> list[StoredTexts]:
+    """Return the texts of a table that lie in files, column by column."""
+    return [column.values for column in rows.table or () if isinstance(column.values, StoredTexts)]
 
 
 def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
@@ -113,7 +122,12 @@ def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
     if rows.columns is not None:
         yield "columns", np.array(rows.columns, dtype=object)
     if rows.table is not None:
-        yield "table", np.array([json.dumps(asdict(column)) for column in rows.table], dtype=object)
+        yield "table", np.array([json.dumps(asdict(without_stored(column))) for column in rows.table], dtype=object)
+
+
+def without_stored(column: Column) -> Column:
+    """Return a column without the texts that lie in a file, which no JSON holds."""
+    return replace(column, values=()) if isinstance(column.values, StoredTexts) else column
 
 
 def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:

@@ -27,6 +27,7 @@ from ldsvm.datasets.files.roles import (
 )  # fmt: skip
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.large import ColumnWriter
+from ldsvm.datasets.stored_texts import StoredTexts, are_many
 from ldsvm.datasets.words import listing, shown
 
 Codes = NDArray[np.float64]
@@ -112,11 +113,22 @@ def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[
             text = texts_of([piece if is_text(piece.type) else pa.array(values.spelled(piece), pa.string())], spelling)
             yield text.fill_null("") if column.role == "text" else text
 
+    if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
+        return _stored(column, texts())
     new: set[str] = set().union(*(pc.unique(text.drop_null()).to_pylist() for text in texts()))
     found = Column(column.name, column.role, (*column.values, *sorted(new - set(column.values))))
     value_set = pa.array(found.values, pa.string())
     places = [pc.index_in(text, value_set=value_set).cast(pa.float64()) for text in texts()]
     return _joined(place.to_numpy(zero_copy_only=False) for place in places), found
+
+
+def _stored(column: Column, texts: Iterable[Any]) -> tuple[Codes, Column]:
+    """Return the places of texts that lie in a file, after those that the column has."""
+    before: StoredTexts | tuple[()] = column.values if isinstance(column.values, StoredTexts) else ()
+    found = StoredTexts.written(texts)
+    chunks = (*before.chunks, *found.chunks) if before else found.chunks
+    places = np.arange(len(before), len(before) + len(found), dtype=np.float64)
+    return places, replace(column, values=StoredTexts(chunks))
 
 
 def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
@@ -224,6 +236,8 @@ def _decoded(codes: Codes, column: Column) -> Any:
         )
     if column.role not in ("category", "text"):
         return codes
+    if isinstance(column.values, StoredTexts):
+        return column.values.words(codes)
     words = np.array([*column.values, None], dtype=object)
     return words[np.where(np.isnan(codes), len(column.values), codes).astype(np.int64)]
 
