@@ -34,7 +34,7 @@ class Allowed:
     gaps: float = 1.0
 
 
-def seen(X: NDArray[Any], table: Sequence[Column]) -> list[Allowed]:
+def seen(X: Any, table: Sequence[Column]) -> list[Allowed]:
     """Return what the columns of a table had, by the codes X (N, D) of those that are inputs, or numbers of float32.
 
     Examples
@@ -44,8 +44,8 @@ def seen(X: NDArray[Any], table: Sequence[Column]) -> list[Allowed]:
     [Allowed(name='age', role='number', reason='', least=30, largest=50, values=None, gaps=0.0), \
 Allowed(name='town', role='category', reason='', least=None, largest=None, values=('Ulm',), gaps=0.5)]
     """
-    codes = iter(X.T)
-    return [_seen(next(codes), c) if c.used else Allowed(c.name, c.role, c.reason) for c in table]
+    places = iter(range(X.shape[1]))
+    return [_seen(X[:, next(places)], c) if c.used else Allowed(c.name, c.role, c.reason) for c in table]
 
 
 def _seen(codes: NDArray[Any], column: Column) -> Allowed:

@@ -32,6 +32,8 @@ from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
+FITTED = 200_000  # training rows of a table that the feature steps are fitted to
+BLOCK = 50_000  # rows of a table that become features together
 LAYOUT = 7  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
@@ -256,7 +258,7 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     pipe = features.pipeline(
         config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed, roles=roles
     )
-    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split))
+    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split), seed)
     for part in PARTS:
         stored_arrays.save(place, f"y_{part}", _flat(rows[part].y))
     if data.train.table is not None:
@@ -276,7 +278,7 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) -> tuple[list[str], int]:
+def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
     """Write the inputs after the feature steps; validation and test have no say in them."""
     if pipe is None:
         for part in PARTS:
@@ -284,12 +286,37 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) 
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
-    X = features.fit_transform(pipe, _came(rows["train"]), numbers.train, y=rows["train"].y)
-    stored_arrays.save(place, "X_train", X)
-    for part in PARTS[1:]:
-        stored_arrays.save(place, f"X_{part}", features.transform(pipe, _came(rows[part]), rows=getattr(numbers, part)))
+    train = rows["train"]
+    if train.table is not None:
+        described, columns = _save_table(place, pipe, rows, numbers, seed)
+    else:
+        X = features.fit_transform(pipe, train.X, numbers.train, y=train.y)
+        stored_arrays.save(place, "X_train", X)
+        for part in PARTS[1:]:
+            stored_arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
+        described, columns = features.describe(pipe), int(X.shape[1])
     (place / PIPELINE).write_bytes(dumps(pipe))
-    return features.describe(pipe), int(X.shape[1])
+    return described, columns
+
+
+def _save_table(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
+    """Fit the steps to some training rows, or to all where these are few, and write all rows block by block."""
+    train, n = rows["train"], len(rows["train"])
+    fitted = np.arange(n) if n <= FITTED else splits.stratified(train.y, train=FITTED, validation=0, seed=seed).train
+    some = train.take(fitted)
+    X = features.fit_transform(pipe, _came(some), numbers.train[fitted], y=some.y)
+    columns = int(X.shape[1])
+    for part in PARTS:
+        out = stored_arrays.create(place, f"X_{part}", len(rows[part]), columns)
+        left = np.arange(len(rows[part]))
+        if part == "train":  # target encoding is not the same for rows that it was fitted to
+            out[fitted], left, X = X, np.setdiff1d(left, fitted, assume_unique=True), None
+        for start in range(0, len(left), BLOCK):
+            which = left[start : start + BLOCK]
+            block = _came(rows[part].take(which))
+            out[which] = features.transform(pipe, block, rows=getattr(numbers, part)[which])
+    about = f"fitted to {len(fitted):,} of {n:,} training rows, drawn in proportion to the classes"
+    return features.describe(pipe) + ([about] if len(fitted) < n else []), columns
 
 
 def _came(rows: Rows) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from ldsvm.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
+from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
 from ldsvm.experiment.compare.record import LATENT
 from ldsvm.experiment.compare.results import Result
@@ -93,7 +94,7 @@ def projections(
     shown = [o for o in outcomes if o.judged and (o.folder / LATENT).is_file()]
     if len(shown) < 2 or all(o.first.n_latent is not None for o in shown):
         return []
-    y = named_labels(prepared.arrays("train", problem.labels)[1], problem.labels)
+    y = _shown_labels(prepared, problem.labels)
     panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o), y) for o in shown]
     alt = f"The training set as it is reduced by {', '.join(o.method for o in shown)}."
     most = min(len(panels[0].Z), plotting.MOST_POINTS)
@@ -107,9 +108,14 @@ def projections(
 
 
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
-    """Return the training set as a method sees it (N, L), and the labels that it learnt (N,)."""
+    """Return the training rows that are shown as a method sees them (n, L), and the labels that it learnt (n,)."""
     labels = config.methods[outcome.method].labels or problem.labels
-    return np.load(outcome.folder / LATENT), named_labels(prepared.arrays("train", labels)[1], labels)
+    return np.load(outcome.folder / LATENT), _shown_labels(prepared, labels)
+
+
+def _shown_labels(prepared: Prepared, labels: str) -> Any:
+    y = prepared.arrays("train", labels)[1]
+    return named_labels(y[shown_rows(len(y))], labels)
 
 
 def named_labels(y: Any, labels: str) -> Any:

@@ -14,14 +14,16 @@ from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import csv_text, faults
 from ldsvm.datasets.files.find import TABLES, Found, find
-from ldsvm.datasets.files.kinds import is_list, is_number, is_text, plain
-from ldsvm.datasets.files.roles import is_day, texts_of
+from ldsvm.datasets.files.kinds import is_list, is_number, is_text
+from ldsvm.datasets.files.roles import is_day, spread, texts_of
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import COMMA, MISSING, THOUSANDS, Spelling
-from ldsvm.datasets.files.tables import OPEN
+from ldsvm.datasets.files.tables import OPEN, Columns, Opened
+from ldsvm.datasets.large import is_large
 from ldsvm.datasets.words import shown
 
 MOST_MARKS = 5  # other words in columns of numbers that may all mark gaps
+LOOKED_AT = 200_000  # rows of a large table
 LONGEST = 30  # names that a command shows
 YEARS = range(1900, 2101)  # that may be names of columns
 
@@ -117,23 +119,34 @@ def _width(file: Path, delimiter: str) -> int:
 
 
 def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], list[str]]:
-    """Return all columns of a table in all its files, and the names of those that are the index of the rows."""
-    pieces: dict[str, list[Any]] = {}
+    """Return all columns of a table in all its files, and the names of those that are the index of the rows.
+
+    Of a table that is too large for memory some rows are enough, see `spread`.
+    """
+    files: list[tuple[Path, Opened]] = []
     index: list[str] = []
     for file in found.files:
         with faults.reading(file, found.format):
             opened = OPEN[found.format](file, spec)
             _check_names(opened.names, file)
-            table = opened.load(list(opened.names))
-            table.validate(full=True)
+        files.append((file, opened))
         index = index or [*opened.index]
-        for name in opened.names:
-            pieces.setdefault(name, []).extend(plain(piece) for piece in table[name].chunks)
+    names = [*dict.fromkeys(name for _, opened in files for name in opened.names)]
+    columns = Columns(files, found.format, names)
+    if is_large(sum(opened.rows or 0 for _, opened in files), len(names)):
+        pieces = {name: [_copy(piece) for piece in spread(columns[name], LOOKED_AT)] for name in names}
+    else:
+        pieces = columns.read(names)
     words = [name for name in pieces if any(is_text(piece.type) for piece in pieces[name])]
     values = [name for name in words if _is_value(name, pieces[name])]
     if len(values) > 1 and 2 * len(values) > len(words):
         raise DataError(_headless(found.files[0], list(pieces), f"{shown(values[0])} is also a value below it"))
-    return dict(pieces), index
+    return {**pieces}, index
+
+
+def _copy(piece: Any) -> Any:
+    """Return a part of a column without the rest of it in memory."""
+    return piece.take(optional("pyarrow").array(range(len(piece))))
 
 
 def _check_names(names: Sequence[str], file: Path) -> None:
