@@ -14,11 +14,14 @@ examples:
   python -m flows new my.csv                       # which columns are there?
   python -m flows new my.csv --label outcome       # writes conf/my.yaml
   python -m flows new visits/ --label ill --group patient_id --output conf/visits.yaml
+  python -m flows new letters.dat --no-header      # the last column is the label
   python -m flows new sales.parquet --label returned --time sold_on
 
 Then read the file, and: python -m flows check conf/my.yaml
 DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, or a folder or glob of such files.
-The separator, decimal commas and marks of gaps such as ? are found out. A file that is there is never overwritten.
+The separator, the encoding, decimal commas and marks of gaps such as ? are found out, and whether the first line holds
+names; where it does not, the columns are c0, c1, …, and the last one is the label. A file that is there is never
+overwritten.
 exit codes: 0 written, 2 a mistake in the command or the data.
 """
 
@@ -39,6 +42,8 @@ def main(arguments: Sequence[str]) -> int:
                 group=asked.group,
                 time=asked.time,
                 decimal=asked.decimal,
+                header=asked.header,
+                encoding=asked.encoding,
                 output=asked.output,
             )
     except DataError as error:
@@ -62,5 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
     parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark, . or a comma")
+    parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first line holds the names of the columns"
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="the encoding, such as cp1252 or utf-16")
     parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
     return parser

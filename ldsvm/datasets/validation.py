@@ -44,6 +44,7 @@ def clean(
     classes: Sequence[Any] | None,
     what: str,
     official: bool = False,
+    unlabelled: Literal["refuse", "drop"] = "refuse",
 ) -> Cleaned:
     """Check rows and leave out those that are not wanted.
 
@@ -52,6 +53,7 @@ def clean(
     rows : as a source read them
     missing : "refuse" rows with missing values or labels, "drop" them, or keep missing values for the features to
         "impute"; missing labels and texts cannot be imputed
+    unlabelled : "drop" leaves out rows without a label whatever becomes of other missing values
     classes : the labels to keep; None keeps all
     what : names the rows in the findings, such as "training data"
     official : whether they are an official test set, which may lack classes, and, for "impute", columns
@@ -76,7 +78,7 @@ def clean(
     if missing not in MISSING:
         near = difflib.get_close_matches(str(missing), MISSING, 1, 0)[0]
         raise DataError(f"missing={shown(missing)} is unknown, nearest {near!r}: use one of {', '.join(MISSING)}.")
-    kept, findings = _labelled(rows.y, missing)
+    kept, findings = _labelled(rows.y, "drop" in (missing, unlabelled))
     findings += [] if official else _counting(rows)
     y = _one_type(rows.y[kept])
     if y is None:
@@ -114,16 +116,16 @@ def _take(rows: Rows, which: Indices) -> Rows:
     return rows if len(which) == len(rows) else rows.take(which)
 
 
-def _labelled(y: NDArray[Any], missing: str) -> tuple[Indices, list[Finding]]:
+def _labelled(y: NDArray[Any], drop: bool) -> tuple[Indices, list[Finding]]:
     """Return the rows that have a label; nothing else can be checked about the others."""
     gone = absent(y)
     if not gone.any():
         return np.arange(len(y)), []
     where = f"the label is missing in {listing('row', np.flatnonzero(gone))}"
-    if missing == "drop":
+    if drop:
         finding = Finding("warning", f"{where}: left out.")
     else:
-        finding = Finding("error", f"{where}: allowed only with dataset.missing=drop, which leaves such rows out.")
+        finding = Finding("error", f"{where}: allowed only with dataset.unlabelled=drop, which leaves such rows out.")
     return np.flatnonzero(~gone), [finding]
 
 

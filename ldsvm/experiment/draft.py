@@ -41,7 +41,8 @@ class Found:
 
     spec: how they are read. rows: all of them. columns: with their roles, also those left out; empty where they have
     no names. steps: the feature steps that make numbers of scale one of them, and width: how many. missing: the value
-    of dataset.missing. why_group: why the split is by dataset.group, empty where it is not.
+    of dataset.missing. why_group: why the split is by dataset.group, empty where it is not. sentences: on how the
+    files are written.
     """
 
     spec: FileSpec
@@ -51,6 +52,7 @@ class Found:
     width: int
     missing: str
     why_group: str = ""
+    sentences: tuple[str, ...] = ()
 
     @property
     def codes(self) -> list[str]:
@@ -76,13 +78,13 @@ class Found:
         return [column.name for column in self.columns if column.role == "date"]
 
 
-def find_out(spec: FileSpec) -> Found:
+def find_out(spec: FileSpec, header: bool | None = None) -> Found:
     """Read a user's data as they are written, and find out what the columns are.
 
-    spec: path, and, if known, format, label, group and time. Raises `DataError`, one sentence, for what cannot be read,
-    for a label that no column is named, and for one that has nearly as many values as rows.
+    spec: path, and, if known, format, label, group and time. header: see `look`. Raises `DataError`, one sentence, for
+    what cannot be read, for a label that no column is named, and for one that has nearly as many values as rows.
     """
-    looked = look(spec)
+    looked = look(spec, header)
     spec, columns = looked.spec, looked.columns
     if columns is not None and spec.label is None:
         raise DataError(_ask_for_label(spec, list(columns)))
@@ -95,7 +97,7 @@ def find_out(spec: FileSpec) -> Found:
             rows = read_files(spec).train
         out |= {column.name: column for column in found}
     steps = _steps(rows)
-    return Found(spec, rows, tuple(out.values()), steps, _width(rows, steps), _missing(rows), why)
+    return Found(spec, rows, tuple(out.values()), steps, _width(rows, steps), _missing(rows), why, looked.sentences)
 
 
 def _ask_for_label(spec: FileSpec, names: list[str]) -> str:
@@ -154,8 +156,6 @@ def _check_classes(rows: Rows, spec: FileSpec) -> None:
 
 
 def _missing(rows: Rows) -> str:
-    if absent(rows.y).any():
-        return "drop"
     return "impute" if rows.kind == "dense" and len(flaws(rows).missing.columns) else "refuse"
 
 

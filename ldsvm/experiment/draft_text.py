@@ -94,12 +94,11 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
     known = rows.y[~absent(rows.y)]
     lines = ["dataset:", f"  name: {scalar(name.replace('_', ' ').strip() or name)}", f"  path: {scalar(path)}"]
     if spec.format is not None:
-        separator = {"semicolon": "semicolons", "tsv": "tabs", "csv": "commas"}.get(spec.format, "")
-        lines.append(
-            _line(f"  format: {spec.format}", f"{separator} separate the fields")
-            if separator
-            else f"  format: {spec.format}"
-        )
+        marks = {"semicolon": "semicolons", "tsv": "tabs", "csv": "commas", "pipe": "| marks", "blanks": "blanks"}
+        line = f"  format: {spec.format}"
+        lines.append(_line(line, f"{marks[spec.format]} separate the fields") if spec.format in marks else line)
+    lines += [] if spec.header else [_line("  header: false", "the columns are c0, c1, …, in this order")]
+    lines += [f"  encoding: {scalar(spec.encoding)}"] if spec.encoding is not None else []
     about = facts(summarise(rows.take(~absent(rows.y)), None))
     lines += [*_comment(f"The column to predict: {about['classes']} in {about['rows']}.")]
     lines += [line for text in rare_classes(known) for line in _comment(f"Note: {text}")]
@@ -111,24 +110,18 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
     lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
     lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal == "," else []
     if spec.missing_values:
-        marks = f"  missing_values: {_flow(spec.missing_values)}"
-        lines.append(_line(marks, "stand for gaps, beside empty fields and NA"))
+        line = f"  missing_values: {_flow(spec.missing_values)}"
+        lines.append(_line(line, "stand for gaps, beside empty fields and NA"))
     lines += _missing(found)
     lines += [f"  drop: {_flow(spec.drop)}"] if spec.drop else []
     return [*lines, *_columns(found)]
 
 
 def _missing(found: Found) -> list[str]:
-    if found.missing == "refuse":
-        return []
-    if found.missing == "impute":
-        return [_line("  missing: impute", "gaps get the median of the training rows")]
     gone = int(absent(found.rows.y).sum())
-    why = (
-        f"Rows without a label ({gone:,}) are left out, and with them all rows that have a gap elsewhere; remove the "
-        "rows without a label from the data to keep those."
-    )
-    return [*_comment(why), "  missing: drop"]
+    lines = [_line("  unlabelled: drop", f"{gone:,} rows without a label are left out")] if gone else []
+    imputed = [_line("  missing: impute", "gaps get the median of the training rows")]
+    return lines + (imputed if found.missing == "impute" else [])
 
 
 def _columns(found: Found) -> list[str]:
@@ -284,11 +277,14 @@ def write(
     group: str | None = None,
     time: str | None = None,
     decimal: str | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
     output: Path | None = None,
 ) -> list[str]:
     """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
 
-    data: as dataset.path takes it. root: the project's folder. output: the file, by default conf/NAME.yaml there.
+    data: as dataset.path takes it. root: the project's folder. header: whether the first line holds names; None finds
+    out. output: the file, by default conf/NAME.yaml there.
     Raises `DataError`, one sentence, for data that cannot be read, and for a file that exists.
     """
     name = name_of(data)
@@ -298,7 +294,8 @@ def write(
             f"{file} exists already, and is never overwritten; name another one, such as --output new.yaml."
         )
     place = Path(located(data, root) or data).expanduser().absolute()
-    found = find_out(FileSpec(str(place), label=label, group=group, time=time, decimal=decimal))
+    spec = FileSpec(str(place), label=label, group=group, time=time, decimal=decimal, encoding=encoding)
+    found = find_out(spec, header)
     shown_file, path = (_short(one, root) for one in (file.absolute(), place))
     text = written(found, name=name, path=path, file=shlex.quote(shown_file))
     try:
@@ -310,6 +307,7 @@ def write(
     about = facts(summarise(found.rows.take(~absent(found.rows.y)), None))
     return [
         f"{shown_file} is written for {about['rows']}, {about['classes']}.",
+        *found.sentences,
         *(listed(found.columns) if found.columns else []),
         *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
         *rare_classes(found.rows.y[~absent(found.rows.y)]),

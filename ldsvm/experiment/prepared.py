@@ -169,7 +169,14 @@ def load_source(config: Config) -> Source:
     train, test = (
         None
         if rows is None
-        else clean(rows, missing=wanted.missing, classes=wanted.classes, what=what, official=official)
+        else clean(
+            rows,
+            missing=wanted.missing,
+            unlabelled=wanted.unlabelled,
+            classes=wanted.classes,
+            what=what,
+            official=official,
+        )
         for rows, what, official in ((data.train, "data", False), (data.test, "official test set", True))
     )
     assert train is not None

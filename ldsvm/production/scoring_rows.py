@@ -42,7 +42,7 @@ class Scoring:
     that the output has too, such as a number of the row; from files of text they come out as they are written, quoted
     in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
     inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
-    is taken for its own. format: as in `FileSpec`. roles, days: of the columns of a
+    is taken for its own. format, header, encoding: as in `FileSpec`. roles, days: of the columns of a
     mixed table, see `RawTable`; none where the inputs are numbers or texts. allowed: what these columns may hold, and
     schema: what is done about rows that hold something else.
     """
@@ -57,6 +57,8 @@ class Scoring:
     missing: bool = False
     source: str = ""
     format: str | None = None
+    header: bool = True
+    encoding: str | None = None
     escape_formulas: bool = True
     spelling: Spelling = USUAL
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +79,8 @@ class Scoring:
             columns=None if names is None else tuple(map(str, names)), text=dataset.text,
             keep=asked.keep, rows=asked.rows, model=name, missing=dataset.missing == "impute",
             roles=dict(reader.roles) if reader else {}, days=dict(reader.days or {}) if reader else {},
-            source=source, format=asked.format or dataset.format,
+            source=source, format=asked.format or dataset.format, encoding=asked.encoding or dataset.encoding,
+            header=dataset.header if asked.header is None else asked.header,
             escape_formulas=asked.escape_formulas, spelling=asked.spelling(dataset.decimal, dataset.missing_values),
         )  # fmt: skip
 
@@ -113,7 +116,7 @@ def opened(job: Scoring) -> list[Stream]:
         raise DataError(f"{job.output}: would be read as a part of the input {job.input}; choose another place.")
     if job.output.exists() and not _scored_before(job.output):
         raise DataError(f"{job.output}: exists and is no output of a scoring, so it is kept; choose another name.")
-    streams = [stream(file, found.format) for file in found.files]
+    streams = [stream(file, found.format, header=job.header, encoding=job.encoding) for file in found.files]
     for one in streams:
         _check_there(one, job)
     return streams

@@ -141,7 +141,7 @@ def test_missing_labels() -> None:
     rows = Rows(np.ones((4, 1), np.float32), texts("a", None, "b", None))
     where = "rows: the label is missing in rows 1, 3"
     for missing in ("refuse", "impute"):
-        rule = "allowed only with dataset.missing=drop, which leaves such rows out"
+        rule = "allowed only with dataset.unlabelled=drop, which leaves such rows out"
         assert said(cleaned(rows, missing)) == [("error", f"{where}: {rule}.")]
     done = cleaned(rows, "drop")
     assert said(done) == [("warning", f"{where}: left out.")]

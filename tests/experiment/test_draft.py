@@ -15,7 +15,7 @@ from ldsvm.datasets.column import Column
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.dialect import look
 from ldsvm.datasets.leaks import leaks
-from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.draft_text import scalar, write
 from ldsvm.experiment.prepared import prepare
@@ -31,7 +31,9 @@ Drafted = Callable[..., tuple[Config, str]]
 def drafted(tmp_path: Path) -> Drafted:
     """Writes lines into a file, lets `new` write an experiment, and returns it as it is loaded, and its text."""
 
-    def draft(name: str, lines: list[str], label: str = "outcome", *overrides: str, **more: str) -> tuple[Config, str]:
+    def draft(
+        name: str, lines: list[str], label: str | None = "outcome", *overrides: str, **more: str
+    ) -> tuple[Config, str]:
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
         file = tmp_path / "drafts" / "mine.yaml"
         write(str(tmp_path / name), ROOT, label=label, output=file, **more)
@@ -72,6 +74,26 @@ def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
     assert (found.format, found.decimal, found.missing_values, found.missing) == ("semicolon", ",", ("-",), "impute")
     [prepared] = prepare(config)
     assert prepared.n_features == 2 and prepared.table is None
+
+
+def test_a_gap_in_the_label_says_nothing_about_gaps_of_inputs(drafted: Drafted) -> None:
+    lines = [f"{'' if i % 5 == 1 else i % 7},{i % 3},{'' if i % 10 == 2 else 'ab'[i % 2]}" for i in range(N)]
+    config, text = drafted("gaps.csv", ["x,y,outcome", *lines])
+    assert (config.dataset.unlabelled, config.dataset.missing) == ("drop", "impute")
+    assert "unlabelled: drop" in text and "12 rows without a label are left out" in text
+    assert sum(prepare(config)[0].sizes.values()) == N - 12
+    with pytest.raises(DataError, match=r"label is missing in rows 2, 12.*allowed only with dataset\.unlabelled=drop"):
+        prepare(config.model_copy(update={"dataset": config.dataset.model_copy(update={"unlabelled": "refuse"})}))
+
+
+def test_a_file_without_names_of_columns_and_with_gaps(drafted: Drafted, tmp_path: Path) -> None:
+    lines = [f" {i % 7}.5, {'?' if i % 9 == 4 else ['red', 'blue'][i % 3 % 2]}, <={'ab'[i % 2]}" for i in range(N)]
+    config, _ = drafted("census.data", lines, None)
+    assert (config.dataset.format, config.dataset.header, config.dataset.label) == ("csv", False, "c2")
+    [prepared] = prepare(config)
+    assert prepared.summary["classes"] == {"<=a": 60, "<=b": 60} and config.dataset.missing_values == ("?",)
+    with pytest.raises(ConfigError, match=r"dataset.encoding.*latin-9000.*allowed: an encoding of Python's"):
+        load_config(tmp_path / "drafts" / "mine.yaml", ["dataset.encoding=latin-9000"], root=ROOT)
 
 
 def test_a_thousand_or_a_fraction_is_for_people_to_say(drafted: Drafted) -> None:
@@ -121,9 +143,10 @@ def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
     [
         (words(), None, "say which of them holds the classes, such as --label outcome"),
         (words(), "outcom", "nearest 'outcome'"),
-        (words()[2:], "outcome", "the first line must hold the names of the columns, but '1' is a number"),
-        (["p,x,s,x", *["e,x,s,x"] * 30], "s", "'x' is there 2 times"),
-        (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "is also a value below it"),
+        (words()[2:], "outcome", "has no names of columns in its first line, so 'outcome' is none; allowed"),
+        (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, yet 's' is in it; add --header"),
+        (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "looks like a row of values, yet 's' is in it; add --header"),
+        (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' is there 2 times"),
         (["x,y", *(f"{i},{i * i}" for i in range(N))], "y", "column 'y' has 120 different values in 120 rows"),
     ],
 )  # fmt: skip

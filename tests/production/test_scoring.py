@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -91,6 +92,20 @@ def test_csv_and_several_files_are_read_and_written(tmp_path: Path) -> None:
     out = pd.read_csv(tmp_path / "out.csv")
     assert out["id"].tolist() == list(range(90))
     assert out["class"].tolist() == fitted().predict(frame[list(NAMES)]).tolist()
+
+
+def test_a_file_without_names_of_columns_is_read_as_in_training(tmp_path: Path) -> None:
+    from ldsvm.experiment.config.schema import DatasetConfig
+
+    frame, model = table(90), deepcopy(fitted())
+    frame = frame[list(NAMES)].set_axis(["c0", "c1", "c2"], axis=1)
+    model[0].feature_names_in_ = frame.columns.to_numpy(dtype=object)
+    frame.round(6).to_csv(tmp_path / "in.data", sep="|", header=False, index=False, encoding="utf-16")
+    dataset = DatasetConfig(name="a", path="a.data", format="pipe", header=False, label="c3")
+    asked = ScoreConfig(input=str(tmp_path / "in.data"), output=str(tmp_path / "out.csv"), keep=("c1",))
+    assert score(Scoring.of(dataset, asked, model, "m", "", tmp_path), model) == 90
+    expected = fitted().predict(frame.set_axis(list(NAMES), axis=1)).tolist()
+    assert pd.read_csv(tmp_path / "out.csv")["class"].tolist() == expected
 
 
 def test_arrow_files_are_read_and_the_input_is_never_overwritten(tmp_path: Path) -> None:
@@ -245,7 +260,7 @@ def wrong(folder: Path, text: str, **changes: Any) -> str:
 def test_types_may_differ_from_block_to_block_and_from_file_to_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldsvm.datasets.files.csv_text.BLOCK", 200)
+    monkeypatch.setattr("ldsvm.datasets.files.opening.BLOCK", 200)
     frame = table(90).assign(a=[1.0] * 50 + [0.5] * 40, c=[*[True, False] * 15, *[1.0] * 60])
     words = frame.astype({"id": "object"})
     words.loc[70:, "id"] = [f"w{i}" for i in range(20)]
@@ -373,7 +388,7 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
 def test_a_fault_of_text_is_named_with_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
-    monkeypatch.setattr("ldsvm.datasets.files.csv_text.BLOCK", 100)
+    monkeypatch.setattr("ldsvm.datasets.files.opening.BLOCK", 100)
     found = wrong(tmp_path, text)
     assert re.search(said, found), found
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "in.parquet"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets import idx
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.files import csv_text, expansion, faults, numbers, precision, values
+from ldsvm.datasets.files import expansion, faults, numbers, opening, precision, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import listing, shown
@@ -172,11 +172,11 @@ def _svmlight(found: Found) -> tuple[Any, NDArray[Any]]:
 
     path = found.files[0]
     # A stream of our own, since scikit-learn would expand other compressed files, too.
-    with faults.reading(path, "svmlight"), csv_text.open_plain(path) as stream:
-        for block in csv_text.blocks(stream, path):
-            if len(block) == csv_text.BLOCK and b"\n" not in block:  # such as a hole in a file, or zeros
+    with faults.reading(path, "svmlight"), opening.uncompressed(path) as stream:
+        for block in opening.blocks(stream, path):
+            if len(block) == opening.BLOCK and b"\n" not in block:  # such as a hole in a file, or zeros
                 raise DataError(f"{path}: has a row of more than {len(block):,} bytes; allowed are shorter ones.")
-        stream.seek(0)
+    with faults.reading(path, "svmlight"), opening.uncompressed(path) as stream:
         X, y = load_svmlight_file(stream, dtype=np.float32, zero_based=True)
     if not len(y):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")

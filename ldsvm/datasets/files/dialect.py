@@ -12,9 +12,11 @@ from ldsvm.checks import NAMELESS
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import csv_text, faults
+from ldsvm.datasets.files import csv_text, faults, opening
 from ldsvm.datasets.files.find import TABLES, Found, find
 from ldsvm.datasets.files.kinds import is_list, is_number, is_text
+from ldsvm.datasets.files.layout import check_unique
+from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.roles import is_day, spread, texts_of
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import COMMA, MISSING, THOUSANDS, Spelling
@@ -24,7 +26,6 @@ from ldsvm.datasets.words import shown
 
 MOST_MARKS = 5  # other words in columns of numbers that may all mark gaps
 LOOKED_AT = 200_000  # rows of a large table
-LONGEST = 30  # names that a command shows
 YEARS = range(1900, 2101)  # that may be names of columns
 
 
@@ -32,28 +33,63 @@ YEARS = range(1900, 2101)  # that may be names of columns
 class Looked:
     """A table as it lies there: how to read it, its columns as pyarrow arrays, and those that can be no inputs.
 
-    columns are None for formats that are no tables.
+    columns are None for formats that are no tables. sentences: on the names of the columns and the encoding.
     """
 
     spec: FileSpec
     columns: Mapping[str, Sequence[Any]] | None
     left_out: tuple[Column, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
-def look(spec: FileSpec) -> Looked:
-    """Return a table with a `FileSpec` that reads it; raise `DataError` where it cannot be read or has no header."""
+def look(spec: FileSpec, header: bool | None = None) -> Looked:
+    """Return a table with a `FileSpec` that reads it; raise `DataError` where it cannot be read.
+
+    header: whether the first line holds the names of the columns; None finds out. Where it does not, and no label is
+    named, the last column is the label.
+    """
     spec = _with_format(spec)
     found, _ = find(spec)
     if found.format not in TABLES:
         return Looked(spec, None)
+    sentences: list[str] = []
+    if found.format in csv_text.DELIMITERS:
+        spec, sentences = _as_text(spec, found, header)
     columns, index = _columns(found, spec)
+    if not spec.header:
+        sentences.append(f"The columns are c0 to c{len(columns) - 1}: the first line is a row, and holds no names.")
+        if spec.label is None:
+            spec = replace(spec, label=[*columns][-1])
+            sentences.append(f"The last one, {spec.label}, is taken for the label; --label names another one.")
+        elif spec.label not in columns:
+            raise DataError(
+                f"{spec.path}: has no names of columns in its first line, so {shown(spec.label)} is none; allowed for "
+                f"--label: c0 to c{len(columns) - 1}, or --header where that line holds names."
+            )
     used = {spec.label or "label", spec.group, spec.time}
     every = [_no_input(name, pieces, index) for name, pieces in columns.items() if name not in used]
     left_out = tuple(column for column in every if column is not None)
     names = tuple(column.name for column in left_out)
     inputs = [columns[name] for name in columns if name not in (*names, spec.label or "label")]
     decimal, marks = find_spelling(inputs, found.format, spec.decimal)
-    return Looked(replace(spec, decimal=decimal, missing_values=marks, drop=names), columns, left_out)
+    spec = replace(spec, decimal=decimal, missing_values=marks, drop=names)
+    return Looked(spec, columns, left_out, tuple(sentences))
+
+
+def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpec, list[str]]:
+    """Return how to read a table of text, and what to say about it."""
+    file, delimiter = found.files[0], csv_text.DELIMITERS[found.format]
+    with faults.reading(file, found.format):
+        encoding = csv_text.found_encoding(file, Style(delimiter, encoding=spec.encoding))
+    said = [f"{file.name} is read as {encoding}, since it is no UTF-8; see that ä, € and the like are right."]
+    if header is None:
+        header = has_header(file, Style(delimiter, encoding=spec.encoding))
+        if not header and spec.label in csv_text.stream(file, Style(delimiter, encoding=spec.encoding))[0]:
+            raise DataError(
+                f"{file}: its first line looks like a row of values, yet {shown(str(spec.label))} is in it; add "
+                "--header where it holds the names of the columns, and --no-header where it does not."
+            )
+    return replace(spec, header=header), said if encoding != "utf-8" and spec.encoding is None else []
 
 
 def find_spelling(
@@ -91,31 +127,80 @@ def find_spelling(
 
 def _with_format(spec: FileSpec) -> FileSpec:
     """Return the spec with a format where the name does not tell it, or commas do not separate the fields."""
-    path = Path(spec.path).expanduser()
     try:
         found, _ = find(spec)
-        file, known = found.files[0], found.format
+        known = found.format
     except DataError:
-        if spec.format is not None or not path.is_file():
+        if spec.format is not None:
             raise
-        file, known = path, ""
+        known = ""
+    if not known:
+        found, _ = find(replace(spec, format="csv"))  # a file with any name, or a folder of such as .dat
     if spec.format is not None or known not in ("", "csv"):
         return spec
-    widths = {format: _width(file, delimiter) for format, delimiter in csv_text.DELIMITERS.items()}
-    best = max(widths, key=lambda format: widths[format])
-    if not known and widths[best] < 2:
-        raise DataError(f"{path}: is no table whose fields a comma, a semicolon or a tab separates.")
-    return spec if best == known else replace(spec, format=best)
+    best = _separator(found.files[0], spec.encoding)
+    if not known and best is None:
+        raise DataError(
+            f"{found.files[0]}: is no table whose fields a comma, a semicolon, a tab, a | or blanks separate, and each "
+            "row with as many fields."
+        )
+    return spec if best in (None, known) else replace(spec, format=best)
 
 
-def _width(file: Path, delimiter: str) -> int:
-    """Return how many columns a file has with this delimiter; 0 where its rows do not agree."""
+def _separator(file: Path, encoding: str | None) -> str | None:
+    """Return the format that makes most columns of a file; blanks only where nothing else does."""
+    widths = {name: _width(file, Style(mark, encoding=encoding)) for name, mark in csv_text.DELIMITERS.items()}
+    blanks = widths.pop("blanks")
+    best = max(widths, key=lambda name: widths[name])
+    return best if widths[best] > 1 else "blanks" if blanks > 1 else None
+
+
+def _width(file: Path, style: Style) -> int:
+    """Return how many columns a file has in this style; 0 where the first rows do not agree."""
     try:
         with faults.reading(file, "csv"):
-            names, _ = csv_text.stream(file, delimiter)
+            names, batches = csv_text.stream(file, style)
+            next(batches(names[:1]), None)
     except DataError:
         return 0
     return len(names)
+
+
+def has_header(file: Path, style: Style) -> bool:
+    """Return whether the first line of a file of text holds names.
+
+    It does not where its cells are values of their columns: numbers among numbers, words that come back below.
+    """
+    if opening.has_preamble(file, style):
+        return True
+    pc = optional("pyarrow.compute")
+    try:
+        with faults.reading(file, "csv"):
+            names, batches = csv_text.stream(file, replace(style, header=False))
+            batch = next(batches(names), None)
+    except DataError:  # reading it says what is wrong
+        return True
+    if batch is None or len(batch) < 2:
+        return True
+    numbers, words, others = [], 0, 0
+    for name in names:
+        column = texts_of([batch[name]], Spelling())
+        cell, below = column[0].as_py(), column[1:].drop_null()
+        if cell is None or not len(below):
+            continue
+        number = _number(cell)
+        if Spelling().mostly_numbers(below):
+            if number is None and not pc.match_substring_regex(column[:1], MISSING)[0].as_py():
+                return True
+            numbers += [] if number is None else [number]
+        elif pc.index(below, cell).as_py() >= 0:
+            words += 1
+        elif len(below.unique()) <= len(below) / 2:
+            others += 1  # a value of a column with few would come back
+    if words != others:
+        return others > words
+    counted = len(numbers) > 1 and all(b - a == 1 for a, b in pairwise(numbers))  # 0, 1, 2, … are names, too
+    return counted or all(number in YEARS for number in numbers)
 
 
 def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], list[str]]:
@@ -128,20 +213,14 @@ def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], li
     for file in found.files:
         with faults.reading(file, found.format):
             opened = OPEN[found.format](file, spec)
-            _check_names(opened.names, file)
+            check_unique(opened.names, file)
         files.append((file, opened))
         index = index or [*opened.index]
     names = [*dict.fromkeys(name for _, opened in files for name in opened.names)]
     columns = Columns(files, found.format, names)
     if is_large(sum(opened.rows or 0 for _, opened in files), len(names)):
-        pieces = {name: [_copy(piece) for piece in spread(columns[name], LOOKED_AT)] for name in names}
-    else:
-        pieces = columns.read(names)
-    words = [name for name in pieces if any(is_text(piece.type) for piece in pieces[name])]
-    values = [name for name in words if _is_value(name, pieces[name])]
-    if len(values) > 1 and 2 * len(values) > len(words):
-        raise DataError(_headless(found.files[0], list(pieces), f"{shown(values[0])} is also a value below it"))
-    return {**pieces}, index
+        return {name: [_copy(piece) for piece in spread(columns[name], LOOKED_AT)] for name in names}, index
+    return {**columns.read(names)}, index
 
 
 def _copy(piece: Any) -> Any:
@@ -149,37 +228,11 @@ def _copy(piece: Any) -> Any:
     return piece.take(optional("pyarrow").array(range(len(piece))))
 
 
-def _check_names(names: Sequence[str], file: Path) -> None:
-    """Raise `DataError` where the first line holds values instead of names: numbers, or the same one twice."""
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(_headless(file, names, f"{shown(twice)} is there {names.count(twice)} times"))
-    numbers = {name: number for name in names if (number := _number(name)) is not None}
-    found = [*numbers.values()]
-    counted = len(found) > 1 and all(b - a == 1 for a, b in pairwise(found))
-    if not counted and not all(number in YEARS for number in found):  # 0, 1, 2, … are names, too
-        raise DataError(_headless(file, names, f"{shown(next(iter(numbers)))} is a number"))
-
-
 def _number(name: str) -> float | None:
     try:
         return float(name.replace(",", "."))
     except ValueError:
         return None
-
-
-def _is_value(name: str, pieces: Sequence[Any]) -> bool:
-    pc, pa = optional("pyarrow.compute"), optional("pyarrow")
-    texts = [piece for piece in pieces if is_text(piece.type)]
-    return bool(name) and any(pc.index(piece, pa.scalar(name, piece.type)).as_py() >= 0 for piece in texts)
-
-
-def _headless(file: Path, names: Sequence[str], why: str) -> str:
-    title = ",".join([*(f"c{i + 1}" for i in range(len(names) - 1)), "label"]) if len(names) <= LONGEST else "NAMES"
-    return (
-        f"{file}: the first line must hold the names of the columns, but {why}; add such a line, for instance by "
-        f"{{ echo {title}; cat {file.name}; }} > named.csv"
-    )
 
 
 def _no_input(name: str, pieces: Sequence[Any], index: Sequence[str]) -> Column | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +14,9 @@ from zipfile import BadZipFile
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.words import shown
 
-# Cut archives are an EOFError, a zlib.error or a BadZipFile; pyarrow raises subclasses of Python's own errors, among
-# them RuntimeErrors for what it was built without; an index beyond any integer is an ArithmeticError, and a header
-# that promises more than there is memory a MemoryError.
+# Cut archives are an EOFError, a zlib.error, an LZMAError or a BadZipFile; pyarrow raises subclasses of Python's own
+# errors, among them RuntimeErrors for what it was built without; an index beyond any integer is an ArithmeticError, and
+# a header that promises more than there is memory a MemoryError.
 FAULTS = (
     OSError,
     EOFError,
@@ -26,6 +27,7 @@ FAULTS = (
     MemoryError,
     RuntimeError,
     zlib.error,
+    lzma.LZMAError,
     BadZipFile,
 )
 SHOWN_NAMES = 10

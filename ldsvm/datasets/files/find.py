@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import takewhile
@@ -12,22 +11,26 @@ from pathlib import Path
 from ldsvm.datasets import local
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
+from ldsvm.datasets.files.csv_text import DELIMITERS
+from ldsvm.datasets.files.opening import COMPRESSED
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import cut, shown
 
-# What a name may end in, without .gz.
+# What a name may end in, without .gz and other compressions.
 ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv",),
-    "semicolon": (),  # only by its name: such files end in .csv too
+    "semicolon": (),  # these three only by their names: such files end in .csv too
+    "pipe": (),
+    "blanks": (),
     "tsv": (".tsv", ".tab"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "npz": (".npz",),
     "svmlight": (".svm", ".libsvm", ".svmlight"),
     "idx": ("-ubyte", ".idx", ".idx3", ".idx3-ubyte"),
 }
-GZIPPED = ("csv", "semicolon", "tsv", "svmlight", "idx")
-TABLES = ("parquet", "csv", "semicolon", "tsv", "arrow")
+LOOSE = (".txt", ".dat", ".data")  # of tables of text, too, where the format is given
+TABLES = ("parquet", *DELIMITERS, "arrow")
 FORMATS = (*ENDINGS, "text")
 
 
@@ -113,8 +116,10 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
         if tables:
             raise DataError(f"{given}: {tables[0].relative_to(folder)} is no text; give a glob such as {given}/*/*.")
         return Found(given, "text", folder, texts)
-    ending = "csv" if chosen == "semicolon" else chosen
+    ending = chosen if ENDINGS[chosen] else "csv"
     files = tuple(file for file, kind in kinds.items() if kind == ending)
+    if not files and chosen in DELIMITERS:
+        files = tuple(file for file in kinds if uncompressed_name(file).endswith(LOOSE))
     if not files:
         raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[ending])}.")
     return Found(given, chosen, folder, files)
@@ -161,11 +166,16 @@ def _fixed(pattern: Path) -> Path:
 
 
 def _ending_of(name: str) -> str | None:
-    plain = re.sub(r"\.gz$", "", name.lower())
-    for format, endings in ENDINGS.items():
-        if plain.endswith(endings):
-            return format if plain == name.lower() or format in GZIPPED else None
-    return None
+    plain = uncompressed_name(name)
+    found = next((format for format, endings in ENDINGS.items() if plain.endswith(endings)), None)
+    allowed = {**dict.fromkeys((*DELIMITERS, "svmlight"), COMPRESSED), "idx": (".gz",)}
+    return found if plain == name.lower() or name.lower().endswith(allowed.get(str(found), ())) else None
+
+
+def uncompressed_name(file: Path | str) -> str:
+    """Return the name of a file in small letters, without the ending of its compression."""
+    name = Path(file).name.lower()
+    return next((name.removesuffix(ending) for ending in COMPRESSED if name.endswith(ending)), name)
 
 
 def _format_of(path: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ldsvm.datasets.dataset import DataError, Raw, Rows
 from ldsvm.datasets.files import arrays, tables, texts
+from ldsvm.datasets.files.csv_text import DELIMITERS
 from ldsvm.datasets.files.find import TABLES, Found, find
 from ldsvm.datasets.files.spec import FileSpec
 
@@ -18,11 +19,14 @@ READERS: dict[str, Reader] = {
     "idx": arrays.images,
     "text": texts.read,
 }
-TITLES = {"parquet": "Parquet", "csv": "CSV", "semicolon": "CSV", "tsv": "TSV", "arrow": "Arrow"}
+TITLES = {"parquet": "Parquet", "csv": "CSV", "semicolon": "CSV", "pipe": "text", "blanks": "text", "tsv": "TSV"}
+TITLES |= {"arrow": "Arrow"}
 # Which fields mean something, beyond those that every format knows.
+TEXT = ("encoding", "header")
 COLUMNS = ("label", "columns", "roles", "drop", "text", "group", "time", "decimal", "missing_values")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(TABLES, COLUMNS),
+    **dict.fromkeys(DELIMITERS, (*COLUMNS, *TEXT)),
     "npz": ("label", "group", "time"),
     "idx": ("label",),
     "svmlight": (),
@@ -60,8 +64,8 @@ def read_found(train: Found, test: Found | None, spec: FileSpec) -> Raw:
 
 
 def _check_fields(format: str, spec: FileSpec) -> None:
-    for field in COLUMNS:
-        if getattr(spec, field) not in (None, ()) and field not in FIELDS[format]:
+    for field in (*COLUMNS, *TEXT):
+        if getattr(spec, field) not in (None, (), True) and field not in FIELDS[format]:
             allowed = ", ".join(("path", "test_path", "format", *FIELDS[format]))
             raise DataError(
                 f"{spec.path}: dataset.{field} means nothing for format {format}, so leave dataset.{field} out; "

@@ -12,8 +12,11 @@ class FileSpec:
     path : a file, a folder or a glob. A folder of tables (Parquet, CSV, Arrow) is all of them in order of name, a
         folder with one subfolder per class is a collection of texts, labelled by the subfolders' names.
     test_path : the official test set, read the same way and with the same columns; None where there is none
-    format : parquet, csv, semicolon (a CSV with ; between the fields), tsv, arrow, npz, svmlight, idx or text; None
-        means what the files' names end in
+    format : parquet, csv, semicolon, pipe, blanks (text with ; or | or blanks between the fields), tsv, arrow, npz,
+        svmlight, idx or text; None means what the files' names end in
+    header : whether the first line of a table of text holds the names of its columns; they are c0, c1, … where not
+    encoding : of a table of text, any of Python's; None where it is found out: UTF-16 by its first bytes, UTF-8, or
+        else Windows-1252
     label : the label column of a table (default "label"), the labels' array in an NPZ file (default "y"), or the
         file of labels beside IDX images (default: the images' name with labels for images and idx1 for idx3; it
         names the labels of ``path``, those of ``test_path`` are always found by name)
@@ -38,6 +41,8 @@ class FileSpec:
     path: str
     test_path: str | None = None
     format: str | None = None
+    header: bool = True
+    encoding: str | None = None
     label: str | None = None
     columns: tuple[str, ...] | None = None
     roles: tuple[tuple[str, str], ...] = ()

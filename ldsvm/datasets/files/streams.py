@@ -11,6 +11,7 @@ from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.files import csv_text, faults, tables
 from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import check_unique
+from ldsvm.datasets.files.opening import Style
 
 Batches = Callable[[Sequence[str], int], Iterator[Any]]  # of these columns, of at most so many rows where that is known
 
@@ -40,8 +41,10 @@ class Stream:
                 yield pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in names], [*names])
 
 
-def stream(file: Path, format: str) -> Stream:
+def stream(file: Path, format: str, *, header: bool = True, encoding: str | None = None) -> Stream:
     r"""Open one file of a table's format; raise `DataError` when it cannot be read or repeats a name.
+
+    header, encoding: of files of text, see `FileSpec`.
 
     Examples
     --------
@@ -53,7 +56,11 @@ def stream(file: Path, format: str) -> Stream:
     [['007', '008']]
     """
     with faults.reading(file, format):
-        types, number, batches = OPEN[format](file)
+        delimiter = csv_text.DELIMITERS.get(format)
+        if delimiter is None:
+            types, number, batches = OPEN[format](file)
+        else:
+            types, number, batches = _separated(file, Style(delimiter, header, encoding))
     check_unique([name for name, _ in types], file)
     return Stream(file, format, dict(types), number, batches)
 
@@ -76,13 +83,10 @@ def _arrow(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Bat
     return _types(tables.arrow(file).schema), _as_it_is, batches
 
 
-def _separated(delimiter: str) -> Callable[[Path], tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]]:
-    def opened(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]:
-        names, batches = csv_text.stream(file, delimiter)
-        text = optional("pyarrow").string()
-        return [(name, text) for name in names], csv_text.numbers, lambda wanted, _rows: batches(wanted)
-
-    return opened
+def _separated(file: Path, style: Style) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]:
+    names, batches = csv_text.stream(file, style)
+    text = optional("pyarrow").string()
+    return [(name, text) for name in names], csv_text.numbers, lambda wanted, _rows: batches(wanted)
 
 
 def _types(schema: Any) -> list[tuple[str, Any]]:
@@ -94,8 +98,4 @@ def _as_it_is(piece: Any) -> Any:
     return piece
 
 
-OPEN = {
-    "parquet": _parquet,
-    "arrow": _arrow,
-    **{format: _separated(delimiter) for format, delimiter in csv_text.DELIMITERS.items()},
-}
+OPEN = {"parquet": _parquet, "arrow": _arrow}

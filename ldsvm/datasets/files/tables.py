@@ -15,6 +15,7 @@ from ldsvm.datasets.files.coding import Table, coded_table, mixed
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import Layout, layout
+from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.large import is_large
@@ -222,12 +223,12 @@ def batches_of(path: Path) -> Iterator[Any]:
 
 def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
     def opened(path: Path, spec: FileSpec) -> Opened:
-        words = _words(spec)
+        words, style = _words(spec), Style(delimiter, spec.header, spec.encoding)
         if spec.decimal == ",":  # as they are written: where 1,5 is a number, 1.234 may be a thousand
-            names, _ = csv_text.stream(path, delimiter)
+            names, _ = csv_text.stream(path, style)
             guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
             words += [name for name in names if name not in guessed]
-        table = csv_text.read(path, delimiter, words)
+        table = csv_text.read(path, style, words)
         return Opened(table.column_names, table.select, (), len(table))
 
     return opened

@@ -22,7 +22,8 @@ WHOLE = 2.0**53  # from here on float64 skips whole numbers, so two classes coul
 def labels(column: Column, what: str) -> NDArray[Any]:
     """Return labels (N,): int64, or an object array of str, or, where some are missing, of int or str and None.
 
-    Whole numbers of any type are int64. Null, NaN and the empty text are missing. ``what`` names the column in the
+    Whole numbers of any type are int64. Null, NaN and the empty text are missing, and the spaces around a text are left
+    out. ``what`` names the column in the
     messages. Raises `DataError` for fractions, for dates and other types, for a mixture of numbers and text,
     and for a column without any label.
     """
@@ -32,7 +33,8 @@ def labels(column: Column, what: str) -> NDArray[Any]:
         missing = np.concatenate([part[1] for part in parts])
         found = values.astype(object) if missing.any() else values
     else:
-        found = _texts(column, what, "classes must be whole numbers or text", shared)
+        trimmed = [_trimmed(piece) for piece in column]
+        found = _texts(trimmed, what, "classes must be whole numbers or text", shared)
         missing = (found == None) | (found == "")  # noqa: E711  (element by element)
     if missing.all():
         raise DataError(f"{what} holds no label at all; at least one row must have a class.")
@@ -77,6 +79,10 @@ def _texts(
 def _objects(piece: Any) -> NDArray[Any]:
     """Return one piece, spelled out, as an object array of str and None."""
     return np.asarray(piece.cast(optional("pyarrow").string()).to_numpy(zero_copy_only=False))
+
+
+def _trimmed(piece: Any) -> Any:
+    return optional("pyarrow.compute").utf8_trim_whitespace(piece) if is_text(piece.type) else piece
 
 
 def texts(column: Column, what: str) -> NDArray[Any]:
@@ -163,7 +169,7 @@ def times(column: Column, what: str) -> NDArray[Any]:
 
 def _iso(piece: Any, what: str) -> NDArray[Any]:
     pa = optional("pyarrow")
-    return _objects(piece if is_text(piece.type) else pa.array(_cast([piece], pa.timestamp("us"), what)))
+    return _objects(_trimmed(piece) if is_text(piece.type) else pa.array(_cast([piece], pa.timestamp("us"), what)))
 
 
 def _listed(types: list[Any]) -> str:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, Field, StrictFloat, StrictInt, StrictStr
 
 from ldsvm.datasets.files.spellings import Spelling
 
+
+def _encoding(name: str) -> str:
+    try:
+        "".encode(name)
+    except LookupError:
+        raise ValueError("allowed: an encoding of Python's, such as utf-8, cp1252, latin-1, utf-16") from None
+    return name
+
+
 Decimal = Literal[".", ","]
+Encoding = Annotated[str, AfterValidator(_encoding)]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
@@ -72,7 +82,8 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 
     input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
     scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
-    memory at a time. format, decimal, missing_values: of the input, those of dataset where they are left out.
+    memory at a time. format, header, encoding, decimal, missing_values: of the input, those of dataset where they are
+    left out.
     escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
     line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
     they came.
@@ -83,7 +94,9 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     alias: Literal["champion", "previous"] = "champion"
     keep: tuple[str, ...] = ()
     rows: int = Field(default=50_000, ge=1, le=10_000_000)
-    format: Literal["parquet", "csv", "semicolon", "tsv", "arrow"] | None = None
+    format: Literal["parquet", "csv", "semicolon", "pipe", "blanks", "tsv", "arrow"] | None = None
+    header: bool | None = None
+    encoding: Encoding | None = None
     escape_formulas: bool = True
     decimal: Decimal | None = None
     missing_values: tuple[Mark, ...] | None = None

@@ -13,7 +13,7 @@ from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
 from ldsvm.datasets.transformers import is_path
 from ldsvm.experiment.config.executors import ExecutorConfig
-from ldsvm.experiment.config.production import Decimal, Mark, ProductionConfig
+from ldsvm.experiment.config.production import Decimal, Encoding, Mark, ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
 from ldsvm.methods import lookup, shared
 
@@ -38,9 +38,11 @@ class DatasetConfig(Frozen):
     """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
 
     path, test_path: file, folder or glob, the second for an official test set; format by the names' endings unless
-    given. label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`. decimal,
+    given. header: whether the first line of a table of text holds names; encoding: None where it is to be found out.
+    label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`. decimal,
     missing_values: how it writes numbers, and gaps among them.
-    missing: what happens to rows with missing values. classes: the labels to keep, all by default. options: of
+    missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
+    out too. classes: the labels to keep, all by default. options: of
     generated data.
     """
 
@@ -48,6 +50,8 @@ class DatasetConfig(Frozen):
     path: str | None = None
     test_path: str | None = None
     format: str | None = None
+    header: bool = True
+    encoding: Encoding | None = None
     label: str | None = None
     columns: tuple[str, ...] | dict[str, Literal["number", "category", "yes/no", "date", "text", "ignore"]] | None = (
         None
@@ -59,6 +63,7 @@ class DatasetConfig(Frozen):
     decimal: Decimal | None = None
     missing_values: tuple[Mark, ...] = ()
     missing: Literal["refuse", "drop", "impute"] = "refuse"
+    unlabelled: Literal["refuse", "drop"] = "refuse"
     classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
     options: dict[str, Scalar] = {}
 
@@ -69,6 +74,7 @@ class DatasetConfig(Frozen):
             return None
         return FileSpec(
             path=self.path, test_path=self.test_path, format=self.format, label=self.label,
+            header=self.header, encoding=self.encoding,
             columns=None if isinstance(self.columns, dict) else self.columns,
             roles=tuple(sorted(self.columns.items())) if isinstance(self.columns, dict) else (), drop=self.drop,
             text=self.text, group=self.group, time=self.time,

@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from ldsvm.datasets import idx, room
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import FileSpec, csv_text, expansion, load, read
+from ldsvm.datasets.files import FileSpec, expansion, load, opening, read
 
 HOME = os.environ.get("LDSVM_DATA_HOME")
 X = np.array([[1.5, 0, -2], [0, 0, 3], [4, 5, 0], [0, 0, 0]])
@@ -248,7 +248,7 @@ def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
 def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Zeros shrink to a thousandth; a random matrix hardly shrinks, so the same limits let it through.
     monkeypatch.setattr(expansion, "FREE", 100_000)
-    monkeypatch.setattr(csv_text, "BLOCK", 1 << 15)
+    monkeypatch.setattr(opening, "BLOCK", 1 << 15)
     rule = "expands to more than .* times its compressed size; if it is right, store it uncompressed"
     zeros = np.zeros((10_000, 4))
     fails(f"a.npz: {rule}", npz(tmp_path, X=zeros, y=np.arange(10_000)))

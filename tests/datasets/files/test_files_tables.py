@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
+import lzma
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import FileSpec, csv_text, read
+from ldsvm.datasets.files import FileSpec, opening, read
 
 # Unequal values everywhere; None is a missing value.
 HEADER = ["age", "weight", "outcome"]
@@ -41,7 +43,9 @@ def separated(delimiter: str, encoding: str = "utf-8") -> Callable[[Path], None]
 def zipped(path: Path) -> None:
     plain = path.with_suffix("")
     separated(",")(plain)
-    path.write_bytes(gzip.compress(plain.read_bytes()))
+    data, ending = plain.read_bytes(), path.suffix
+    compress: Any = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(ending)
+    path.write_bytes(compress(data) if compress else pa.compress(data, "zstd", asbytes=True))
     plain.unlink()
 
 
@@ -61,6 +65,9 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "bom.csv": separated(",", "utf-8-sig"),
     "a.tsv": separated("\t"),
     "a.csv.gz": zipped,
+    "a.csv.bz2": zipped,
+    "a.csv.xz": zipped,
+    "a.csv.zst": zipped,
     "a.arrow": ipc_file,
     "stream.arrow": stream,
     "a.feather": lambda path: feather.write_feather(table(), str(path), compression="zstd"),
@@ -241,7 +248,7 @@ def test_quoted_texts_keep_line_breaks_and_texts_stay_texts(tmp_path: Path) -> N
 
 
 def test_quoted_line_breaks_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_text, "BLOCK", 64)
+    monkeypatch.setattr(opening, "BLOCK", 64)
     texts = [f"{row}\n" * (row % 7) for row in range(50)]
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["words", "label"], *([text, row % 2] for row, text in enumerate(texts))])
@@ -513,11 +520,25 @@ def test_no_message_shows_more_of_a_name_than_forty_characters(
     assert "unread" not in str(caught.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
-    text = "a,label\n1,0\n2,1\n"
-    (tmp_path / "a.csv").write_bytes(("\ufeff" * (encoding != "utf-16") + text).encode(encoding))
-    fails("a.csv: starts with f. f. and so is UTF-16; save it as UTF-8", str(tmp_path / "a.csv"))
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le", "utf-32"])
+def test_encodings_are_found_out_or_named(tmp_path: Path, encoding: str) -> None:
+    text = 'größe,label\n1,"€\n"\n2,x\n3,y "z" ł\n'
+    for start in ("", "\ufeff"):
+        (tmp_path / "a.csv").write_bytes((start * (encoding != "utf-16") + text).encode(encoding))
+        raw = read(FileSpec(str(tmp_path / "a.csv")))
+        assert raw.train.columns == ("größe",) and raw.train.y.tolist() == ["€", "x", 'y "z" ł']
+    (tmp_path / "a.csv").write_bytes(text.encode("cp1250"))  # which is also Windows-1252, with other letters
+    assert read(FileSpec(str(tmp_path / "a.csv"))).train.y[2] == 'y "z" ³'
+    assert read(FileSpec(str(tmp_path / "a.csv"), encoding="cp1250")).train.y[2] == 'y "z" ł'
+    for name in ("utf-8", "UTF8", "ascii"):
+        fails(r"a.csv: is no .* text.*dataset.encoding", str(tmp_path / "a.csv"), encoding=name)
+
+
+def test_what_windows_1252_has_not_is_latin_1(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("a,label\n1,ü\x81\n2,y\n".encode("latin-1"))
+    assert read(FileSpec(str(tmp_path / "a.csv"))).train.y[0] == "ü\x81"
+    (tmp_path / "a.csv").write_bytes("a,label\n1,„€“\n2,y\n".encode("cp1252"))
+    assert read(FileSpec(str(tmp_path / "a.csv"))).train.y[0] == "„€“"
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
