@@ -24,14 +24,15 @@ def in_file(X: Any) -> bool:
 class ColumnWriter:
     """Columns (N,) of float64 side by side, at most ``most`` of them: in memory, or in a file where they are large.
 
-    The file has no name and is gone with the matrix. It is in the folder of temporary files, see `tempfile`.
+    To be used as a context. The file has no name and is gone with the matrix; it is in the folder of temporary files,
+    see `tempfile`.
 
     Examples
     --------
-    >>> writer = ColumnWriter(2)
-    >>> for column in ([1.0, 2.0], [3.0, 4.0]):
-    ...     writer.add(np.array(column))
-    >>> writer.matrix().tolist()
+    >>> with ColumnWriter(2) as writer:
+    ...     for column in ([1.0, 2.0], [3.0, 4.0]):
+    ...         writer.add(np.array(column))
+    ...     writer.matrix().tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
 
@@ -40,6 +41,13 @@ class ColumnWriter:
         self._parts: list[NDArray[np.float64]] = []
         self._file: Any = None
         self.width, self._rows = 0, 0
+
+    def __enter__(self) -> ColumnWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def add(self, column: NDArray[np.float64]) -> None:
         """Append a column; all have as many rows as the first."""
@@ -55,7 +63,7 @@ class ColumnWriter:
         """Return the matrix (N, D), D above 0: an array, or a mapped file whose columns are contiguous."""
         if self._file is None:
             return np.column_stack(self._parts)
-        self._file.flush()
+        self._file.flush()  # the map outlives the file that is closed
         return np.memmap(self._file, np.float64, "r", shape=(self._rows, self.width), order="F")
 
 

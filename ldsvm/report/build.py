@@ -125,13 +125,13 @@ def named_labels(y: Any, labels: str) -> Any:
 
 def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> html.Picture:
     (Z, y), result = _latent(config, problem, prepared, outcome), outcome.first
-    L, K = Z.shape[1], len(np.unique(y))
-    alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {K} classes."
+    L, K, n = Z.shape[1], len(np.unique(y)), prepared.sizes["train"]
+    alt = f"Training set of {n} points in the latent space of {result.method}, {K} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
     apart = ", and the plane that shows the classes apart" if K > 2 else ""
     view = views.get(L, f"{L} latent dimensions: their first two principal components{apart}.")
-    part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
-    caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
+    part = f"{plotting.MOST_POINTS:,} of the " if n > plotting.MOST_POINTS else "The "
+    caption = f"{part}{n:,} training points as {result.method} sees them: {view}"
     drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}")
     return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 

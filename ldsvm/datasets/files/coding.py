@@ -81,18 +81,21 @@ def coded_table(
     Raises `DataError` for types without a role, for values that are not of their column's, and where no input is left.
     """
     known = {column.name: column for column in table or ()}
-    writer, found = ColumnWriter(len(columns)), []
-    for name in columns:  # each is read once, and let go before the next
-        pieces = columns[name]
-        _refuse_other_types(name, pieces, given)
-        column = known.get(name) or (Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling))
-        if column.used:
-            codes, column = coded(column, pieces, given, spelling, first)
-            writer.add(codes)
-        found.append(column)
-    if not writer.width:
-        raise DataError(f"{given}: no input column is left. {listed(found)[-1]}")
-    return writer.matrix(), tuple(found)
+    found = []
+    with ColumnWriter(len(columns)) as writer:
+        for name in columns:  # each is read once, and let go before the next
+            pieces = columns[name]
+            _refuse_other_types(name, pieces, given)
+            column = known.get(name) or (
+                Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
+            )
+            if column.used:
+                codes, column = coded(column, pieces, given, spelling, first)
+                writer.add(codes)
+            found.append(column)
+        if not writer.width:
+            raise DataError(f"{given}: no input column is left. {listed(found)[-1]}")
+        return writer.matrix(), tuple(found)
 
 
 def _refuse_other_types(name: str, pieces: Sequence[Any], given: str) -> None:
