@@ -18,7 +18,7 @@ from rich.status import Status
 from rich.text import Text
 
 from flows import ROOT
-from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.find import find
 from ldsvm.experiment import prepared
 from ldsvm.experiment.config import places
@@ -97,10 +97,9 @@ def check_inputs(config: Config | StudyConfig, name: str) -> None:
     if not isinstance(config, Config) or name == "rollback":
         return
     if name == "score":
-        asked = production_section(config, name).score
-        assert asked is not None
-        place, _ = scored_places(asked, ROOT)
-        find(FileSpec(place, format=asked.format or config.dataset.format))
+        production_section(config, name)
+        spec, _ = scored_places(config, ROOT)
+        find(snapshots.plain(spec, config.paths.cache / snapshots.FOLDER))
     elif config.dataset.files is not None:
         with working(f"read {config.dataset.name}"):
             source = prepared.load_source(config)

@@ -13,12 +13,14 @@ EXAMPLES = """
 examples:
   python -m flows new my.csv                       # which columns are there?
   python -m flows new my.csv --label outcome       # writes conf/my.yaml
+  python -m flows new postgresql://host/clinic --table visits --label ill
   python -m flows new visits/ --label ill --group patient_id --output conf/visits.yaml
   python -m flows new letters.dat --no-header      # the last column is the label
   python -m flows new sales.parquet --label returned --time sold_on
 
 Then read the file, and: python -m flows check conf/my.yaml
-DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, or a folder or glob of such files.
+DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, a folder, glob or zip of such files,
+an Excel workbook, or the address of a database.
 The separator, the encoding, decimal commas and marks of gaps such as ? are found out, and whether the first line holds
 names; where it does not, the columns are c0, c1, …, and the last one is the label. A file that is there is never
 overwritten.
@@ -31,20 +33,15 @@ def main(arguments: Sequence[str]) -> int:
     asked = _parser().parse_args(arguments)
     from flows._cli import working
     from ldsvm.datasets import DataError
+    from ldsvm.experiment.config.yaml_merge import without_password
     from ldsvm.experiment.draft_text import write
 
     try:
-        with working(f"read {asked.data}"):
+        with working(f"read {without_password(asked.data)}"):
             lines = write(
                 asked.data,
                 ROOT,
-                label=asked.label,
-                group=asked.group,
-                time=asked.time,
-                decimal=asked.decimal,
-                header=asked.header,
-                encoding=asked.encoding,
-                output=asked.output,
+                **{name: value for name, value in vars(asked).items() if name != "data"},
             )
     except DataError as error:
         print(error, file=sys.stderr)
@@ -71,5 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         "--header", action=argparse.BooleanOptionalAction, help="whether the first line holds the names of the columns"
     )
     parser.add_argument("--encoding", metavar="NAME", help="the encoding, such as cp1252 or utf-16")
+    parser.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel workbook")
+    parser.add_argument("--table", metavar="NAME", help="the table of a database")
+    parser.add_argument("--query", metavar="SQL", help="or a SELECT")
     parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
     return parser

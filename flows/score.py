@@ -40,7 +40,8 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         registry = Registry(tracker, wanted.model)
         version = registry.require(asked.alias)
         model = registry.model(version)
-        job = Scoring.of(config.dataset, asked, model, str(version), version.source, ROOT)
+        check_deployed(config, ROOT)  # an archive is unpacked now
+        job = Scoring.of(config, model, str(version), version.source, ROOT)
         job = replace(job, allowed=schema_check.allowed(config, model), schema=wanted.schema)
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened

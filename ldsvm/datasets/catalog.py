@@ -15,15 +15,15 @@ from ldsvm.datasets.entry import Entry, File
 PLACES = (Path(__file__).with_name("catalog.yaml"), Path(__file__).parents[2] / "data" / "catalog.yaml")
 
 
-def optional(module: str) -> ModuleType:
-    """Import a module of the ``pipeline`` extra, or raise `DataError` with the command that installs it."""
+def optional(module: str, extra: str = "pipeline") -> ModuleType:
+    """Import a module of an extra, or raise `DataError` with the command that installs it."""
     from importlib import import_module
 
     try:
         return import_module(module)
     except ImportError as error:
         raise DataError(
-            f"Reading data sets needs {module}, which is not installed: pip install 'ldsvm[pipeline]'."
+            f"Reading data sets needs {module}, which is not installed: pip install 'ldsvm[{extra}]'."
         ) from error
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ldsvm.datasets import features
 from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.dataset import DataError, Rows, absent
-from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files import FileSpec, snapshots
 from ldsvm.datasets.files import read as read_files
 from ldsvm.datasets.files.coding import frame
 from ldsvm.datasets.files.dialect import look
@@ -84,6 +85,17 @@ def find_out(spec: FileSpec, header: bool | None = None) -> Found:
     spec: path, and, if known, format, label, group and time. header: see `look`. Raises `DataError`, one sentence, for
     what cannot be read, for a label that no column is named, and for one that has nearly as many values as rows.
     """
+    with TemporaryDirectory() as folder:
+        given, spec = spec, snapshots.plain(replace(spec, header=header is not False), Path(folder))
+        try:
+            found = _looked_over(spec, header)
+        except DataError as error:  # what was unpacked has a name of its own
+            raise DataError(str(error).replace(spec.path, given.path)) from None
+    source = {field: getattr(given, field) for field in ("path", "sheet", "table", "query")}
+    return replace(found, spec=replace(found.spec, **source, header=found.spec.header and header is not False))
+
+
+def _looked_over(spec: FileSpec, header: bool | None) -> Found:
     looked = look(spec, header)
     spec, columns = looked.spec, looked.columns
     if columns is not None and spec.label is None:

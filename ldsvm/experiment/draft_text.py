@@ -8,6 +8,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from ldsvm.datasets.column import INPUTS, ROLES
 from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.roles import listed
 from ldsvm.datasets.labels import FLAGS, rare_classes
 from ldsvm.datasets.summary import facts, summarise
@@ -98,7 +100,8 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
         line = f"  format: {spec.format}"
         lines.append(_line(line, f"{marks[spec.format]} separate the fields") if spec.format in marks else line)
     lines += [] if spec.header else [_line("  header: false", "the columns are c0, c1, …, in this order")]
-    lines += [f"  encoding: {scalar(spec.encoding)}"] if spec.encoding is not None else []
+    more = {"encoding": spec.encoding, "sheet": spec.sheet, "table": spec.table, "query": spec.query}
+    lines += [f"  {key}: {scalar(value)}" for key, value in more.items() if value is not None]
     about = facts(summarise(rows.take(~absent(rows.y)), None))
     lines += [*_comment(f"The column to predict: {about['classes']} in {about['rows']}.")]
     lines += [line for text in rare_classes(known) for line in _comment(f"Note: {text}")]
@@ -273,30 +276,27 @@ def write(
     data: str,
     root: Path,
     *,
-    label: str | None = None,
-    group: str | None = None,
-    time: str | None = None,
-    decimal: str | None = None,
     header: bool | None = None,
-    encoding: str | None = None,
     output: Path | None = None,
+    **asked: Any,
 ) -> list[str]:
     """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
 
     data: as dataset.path takes it. root: the project's folder. header: whether the first line holds names; None finds
-    out. output: the file, by default conf/NAME.yaml there.
+    out. output: the file, by default conf/NAME.yaml there. asked: other fields of a `FileSpec`, where they are known.
     Raises `DataError`, one sentence, for data that cannot be read, and for a file that exists.
     """
-    name = name_of(data)
+    spec = FileSpec(data, **asked)
+    name = name_of(data if spec.table is None else f"{data}/{spec.table}")
     file = root / "conf" / f"{name}.yaml" if output is None else output.expanduser()
     if os.path.lexists(file):
         raise DataError(
             f"{file} exists already, and is never overwritten; name another one, such as --output new.yaml."
         )
-    place = Path(located(data, root) or data).expanduser().absolute()
-    spec = FileSpec(str(place), label=label, group=group, time=time, decimal=decimal, encoding=encoding)
-    found = find_out(spec, header)
-    shown_file, path = (_short(one, root) for one in (file.absolute(), place))
+    place = located(data, root) or data
+    place = place if is_address(place) else str(Path(place).expanduser().absolute())
+    found = find_out(replace(spec, path=place), header)
+    shown_file, path = _short(file.absolute(), root), place if is_address(place) else _short(Path(place), root)
     text = written(found, name=name, path=path, file=shlex.quote(shown_file))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ import numpy as np
 from ldsvm.atomic import alone
 from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits, stored_arrays
 from ldsvm.datasets.column import INPUTS, Column
+from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.coding import frame
 from ldsvm.datasets.files.roles import listed
 from ldsvm.datasets.raw_table import RawTable
@@ -158,12 +159,22 @@ class Source:
         )
 
 
-def load_source(config: Config) -> Source:
-    """Read and check an experiment's data. Raises DataError, one sentence for each fault."""
+def plain_files(config: Config) -> files.FileSpec | None:
+    """Return the user's files of an experiment, an archive and the like as plain ones; None without `dataset.path`."""
+    check_deployed(config, Path(os.environ.get("LDSVM_ROOT", ".")))
+    spec = config.dataset.files
+    return None if spec is None else snapshots.plain(spec, config.paths.cache / snapshots.FOLDER)
+
+
+def load_source(config: Config, spec: files.FileSpec | None = None) -> Source:
+    """Read and check an experiment's data. Raises DataError, one sentence for each fault.
+
+    spec: what `plain_files` returned, where it is known.
+    """
     wanted, cache = config.dataset, config.paths.cache
     check_deployed(config, Path(os.environ.get("LDSVM_ROOT", ".")))
     if wanted.files is not None:
-        data = files.load(wanted.files, name=slug(wanted.name), cache_dir=cache)
+        data = files.load(spec or wanted.files, name=slug(wanted.name), cache_dir=cache)
     else:
         data = load(wanted.name, cache_dir=cache, options=dict(wanted.options))
     train, test = (

@@ -16,7 +16,7 @@ from ldsvm.datasets.files import Part
 from ldsvm.datasets.timestamps import parse_times
 from ldsvm.datasets.words import listing
 from ldsvm.experiment.config.schema import Config
-from ldsvm.experiment.prepared import Source, load_source
+from ldsvm.experiment.prepared import Source, load_source, plain_files
 
 Rows = NDArray[np.bool_]
 BINS = 100  # of the times of a training
@@ -91,9 +91,9 @@ def read(config: Config) -> Reading:
     Raises DataError for times in the future, after which all later rows would look old, and for files that were changed
     while they were read.
     """
-    spec = config.dataset.files
+    spec = plain_files(config)
     before = [] if spec is None else files.listing(spec)
-    source = load_source(config)
+    source = load_source(config, spec)
     times = source.data.train.times
     if times is not None:
         times = parse_times(times, f"dataset.time {config.dataset.time}", source.kept)

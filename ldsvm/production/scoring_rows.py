@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.files import FileSpec, faults, numbers, values
+from ldsvm.datasets.files import FileSpec, faults, numbers, snapshots, values
 from ldsvm.datasets.files.coding import asked_of, coded_table, frame
+from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
 from ldsvm.datasets.raw_table import reader_of
 from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import listing, shown
-from ldsvm.experiment.config.production import ScoreConfig
-from ldsvm.experiment.config.schema import DatasetConfig
+from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import found as looked_for
 from ldsvm.experiment.prepared import as_they_came
 
@@ -67,30 +67,44 @@ class Scoring:
     schema: str = "warn"
 
     @classmethod
-    def of(cls, dataset: DatasetConfig, asked: ScoreConfig, model: Any, name: str, source: str, root: Path) -> Scoring:
+    def of(cls, config: Config, model: Any, name: str, source: str, root: Path) -> Scoring:
         """Return what a file asks of the model `name`. root: the project's folder. Raises DataError."""
+        dataset, asked = config.dataset, config.production.score if config.production else None
+        assert asked is not None
         names = getattr(model, "feature_names_in_", None)
         if names is None and dataset.text is None:
             raise DataError(f"{name} was trained on inputs without names; a file can be scored by names only.")
-        place, output = places(asked, root)
+        spec, output = places(config, root)
+        spec = snapshots.plain(spec, config.paths.cache / snapshots.FOLDER)
         reader = reader_of(model)
         return cls(
-            input=place, output=output,
+            input=spec.path, output=output,
             columns=None if names is None else tuple(map(str, names)), text=dataset.text,
             keep=asked.keep, rows=asked.rows, model=name, missing=dataset.missing == "impute",
             roles=dict(reader.roles) if reader else {}, days=dict(reader.days or {}) if reader else {},
-            source=source, format=asked.format or dataset.format, encoding=asked.encoding or dataset.encoding,
-            header=dataset.header if asked.header is None else asked.header,
+            source=source, format=spec.format, encoding=spec.encoding, header=spec.header,
             escape_formulas=asked.escape_formulas, spelling=asked.spelling(dataset.decimal, dataset.missing_values),
         )  # fmt: skip
 
 
-def places(asked: ScoreConfig, root: Path) -> tuple[str, Path]:
-    """Return input and output: the input is looked for like dataset.path, in the working directory and then in `root`,
-    the project's folder; the output is written below the working directory.
+def places(config: Config, root: Path) -> tuple[FileSpec, Path]:
+    """Return input and output of production.score: the input is looked for like dataset.path, in the working directory
+    and then in `root`, the project's folder; the output is written below the working directory.
     """
-    given = str(Path(asked.input).expanduser())
-    return looked_for(given, root) or given, Path.cwd() / Path(asked.output).expanduser()
+    data, asked = config.dataset, config.production.score if config.production else None
+    assert asked is not None
+    given = asked.input if is_address(asked.input) else str(Path(asked.input).expanduser())
+    table, query = (data.table, data.query) if asked.table is asked.query is None else (asked.table, asked.query)
+    spec = FileSpec(
+        looked_for(given, root) or given,
+        format=asked.format or data.format,
+        header=data.header if asked.header is None else asked.header,
+        encoding=asked.encoding or data.encoding,
+        sheet=asked.sheet or data.sheet,
+        table=table,
+        query=query,
+    )
+    return spec, Path.cwd() / Path(asked.output).expanduser()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,37 @@ def test_what_is_varied_and_the_cache_of_a_study_do_not_reach_out_either(
             _cli.load_any("conf/own_table.yaml", given)
     with pytest.raises(ConfigError, match=r"paths\.cache is /var/tmp/x; allowed"):
         _cli.load_any("conf/experiments/spirals2.yaml", ["paths.cache=/var/tmp/x"])
+
+
+def test_only_databases_that_the_operator_names_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("LDSVM_DATABASES", raising=False)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("create table visits as select 1 as a, 'x' as label union select 2, 'y'")
+        connection.commit()
+    address = f"sqlite:///{tmp_path / 'a.db'}"
+    score = "production={model: m, score: {input: 'postgresql://host/a', output: data/out.csv}}"
+    cache = f"paths.cache={tmp_path / 'runs' / 'cache'}"
+    for given, key in (
+        ([f"dataset.path={address}"], "dataset.path is sqlite"),
+        ([score], "production.score.input is post"),
+    ):
+        with pytest.raises(ConfigError, match=f"{key}.*; allowed in a deployed run: none, as LDSVM_DATABASES says"):
+            _cli.experiment("conf/own_table.yaml", [*given, cache])
+    monkeypatch.setenv("LDSVM_DATABASES", f"postgresql://host/b {address}")
+    found = _cli.experiment("conf/own_table.yaml", [f"dataset.path={address}", "dataset.table=visits", cache])
+    assert len(prepared.load_source(found).data.train) == 2
+    monkeypatch.setenv("LDSVM_DATABASES", "")
+    with pytest.raises(ConfigError, match=r"^dataset\.path is sqlite"):
+        prepared.load_source(found)
+
+
+def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+    for key in ("dataset.path", "dataset.test_path", "production.score.input"):
+        more = ["production={model: m, score: {input: a.csv, output: b.csv}}", "dataset.path=a.csv"]
+        with pytest.raises(ConfigError, match="allowed: an address without a password") as caught:
+            _cli.experiment("conf/own_table.yaml", [*more, f"{key}=postgresql://me:12345@host/clinic"])
+        assert "12345" not in str(caught.value)
 
 
 def test_a_file_that_has_become_a_link_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,46 @@ def test_both_servers_keep_their_stores_in_postgresql(
         connection.close()
 
 
+@pytest.mark.server
+@pytest.mark.skipif(INITDB is None, reason="no PostgreSQL")
+def test_a_table_is_read_as_a_data_set_and_nothing_is_written(
+    database: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg2
+
+    from ldsvm.datasets import DataError
+    from ldsvm.datasets.files import FileSpec, load
+
+    connection = psycopg2.connect(host="127.0.0.1", port=database, user="ldsvm", password="secret", dbname="postgres")
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("create schema clinic")
+        cursor.execute(
+            'create table clinic."Visits" (id serial primary key, price numeric(9, 2), day date, sick boolean, '
+            "key uuid default gen_random_uuid(), state text)"
+        )
+        cursor.execute(
+            'insert into clinic."Visits" (price, day, sick, state) values '
+            "(1.25, '2024-03-01', true, 'ill'), (null, '2024-03-02', false, 'well'), (2, '2024-03-03', true, 'ill')"
+        )
+    connection.close()
+
+    def read(**fields: Any) -> Any:
+        address = f"postgresql://ldsvm@127.0.0.1:{database}/postgres"
+        return load(FileSpec(address, label="state", **fields), name="visits", cache_dir=tmp_path / "cache")
+
+    with pytest.raises(DataError, match=r"cannot be read .*password") as caught:
+        read(table="clinic.Visits")
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    data = read(table="clinic.Visits", drop=("id", "key"))
+    assert data.X[:, [0, 2]].tolist()[::2] == [[1.25, 1], [2, 1]] and data.y.tolist() == ["ill", "well", "ill"]
+    assert [column.role for column in data.train.table or ()] == ["number", "date", "yes/no"]
+    with pytest.raises(DataError, match=r"cannot be read .*read-only transaction") as refused:
+        read(query="select nextval('clinic.\"Visits_id_seq\"')")
+    assert len(read(table="clinic.Visits", drop=("id", "key"))) == 3
+    assert "secret" not in str(caught.value) + str(refused.value)
+
+
 def test_compose_publishes_on_loopback_alone_and_holds_no_secret() -> None:
     text = (ROOT / "compose.yaml").read_text("utf-8")
     published = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]

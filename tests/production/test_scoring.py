@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -28,11 +29,13 @@ from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.table_schema import Allowed, Check, seen
 from ldsvm.datasets.table_step import TableFeatures
+from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.production import scoring
 from ldsvm.production.scoring import score
 from ldsvm.production.scoring_rows import Scoring
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("a", "b", "c")
 
 
@@ -95,15 +98,20 @@ def test_csv_and_several_files_are_read_and_written(tmp_path: Path) -> None:
 
 
 def test_a_file_without_names_of_columns_is_read_as_in_training(tmp_path: Path) -> None:
-    from ldsvm.experiment.config.schema import DatasetConfig
-
     frame, model = table(90), deepcopy(fitted())
     frame = frame[list(NAMES)].set_axis(["c0", "c1", "c2"], axis=1)
     model[0].feature_names_in_ = frame.columns.to_numpy(dtype=object)
     frame.round(6).to_csv(tmp_path / "in.data", sep="|", header=False, index=False, encoding="utf-16")
-    dataset = DatasetConfig(name="a", path="a.data", format="pipe", header=False, label="c3")
-    asked = ScoreConfig(input=str(tmp_path / "in.data"), output=str(tmp_path / "out.csv"), keep=("c1",))
-    assert score(Scoring.of(dataset, asked, model, "m", "", tmp_path), model) == 90
+    with ZipFile(tmp_path / "in.zip", "w") as archive:
+        archive.write(tmp_path / "in.data", "in.data")
+    for name in ("in.data", "in.zip"):
+        given = [
+            "dataset={name: a, path: a.data, format: pipe, header: false, label: c3}",
+            f"paths.cache={tmp_path / 'cache'}",
+            f"production={{model: m, score: {{input: {tmp_path / name}, output: {tmp_path / 'out.csv'}, keep: [c1]}}}}",
+        ]  # fmt: skip
+        config = load_config("conf/own_table.yaml", given, root=ROOT)
+        assert score(Scoring.of(config, model, "m", "", tmp_path), model) == 90
     expected = fitted().predict(frame.set_axis(list(NAMES), axis=1)).tolist()
     assert pd.read_csv(tmp_path / "out.csv")["class"].tolist() == expected
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
@@ -31,3 +32,18 @@ def plain(piece: Any) -> Any:
     pa = optional("pyarrow")
     found = piece.storage if isinstance(piece, pa.ExtensionArray) else piece
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+
+def array_of(values: Sequence[Any]) -> Any:
+    """Return values of Python as a pyarrow array; as texts where they are of several types, or of one without a like.
+
+    Examples
+    --------
+    >>> array_of([1, None, 2.5]).to_pylist(), array_of([1, "red"]).to_pylist()
+    ([1.0, None, 2.5], ['1', 'red'])
+    """
+    pa = optional("pyarrow")
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())

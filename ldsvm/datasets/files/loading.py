@@ -11,7 +11,7 @@ import numpy as np
 
 from ldsvm.datasets import cache, idx
 from ldsvm.datasets.dataset import DataError, Dataset, Rows
-from ldsvm.datasets.files import faults
+from ldsvm.datasets.files import faults, snapshots
 from ldsvm.datasets.files.find import Found, find
 from ldsvm.datasets.files.reading import read_found
 from ldsvm.datasets.files.spec import FileSpec
@@ -38,9 +38,18 @@ def load(spec: FileSpec, *, name: str, cache_dir: Path) -> Dataset:
     >>> data.X.tolist(), data.y.tolist(), data.name
     ([[1.5], [2.0]], ['rose', 'lily'], 'flowers')
     """
+    kept = (cache_dir / snapshots.FOLDER).resolve()
+    files = snapshots.plain(spec, kept)
+    try:
+        return _loaded(files, name, cache_dir, kept)
+    except DataError as error:  # what was unpacked has a name of its own
+        raise DataError(str(error).replace(files.path, spec.path)) from error
+
+
+def _loaded(spec: FileSpec, name: str, cache_dir: Path, kept: Path) -> Dataset:
     train, test = find(spec)
     sets = [found for found in (train, test) if found is not None]
-    _keep_apart(sets, cache_dir)
+    _keep_apart(sets, cache_dir, kept)
     prepared = cache_dir / f"{name}-{_key(sets, spec)[:12]}.parquet"
     raw = cache.read(prepared)
     if raw is None:
@@ -78,11 +87,16 @@ def _name(file: Path, found: Found) -> str:
     return file.relative_to(found.root).as_posix() if file.is_relative_to(found.root) else file.name
 
 
-def _keep_apart(sets: list[Found], cache_dir: Path) -> None:
-    """Refuse a cache folder that holds the files, and one whose content would be taken for more of them."""
+def _keep_apart(sets: list[Found], cache_dir: Path, kept: Path) -> None:
+    """Refuse a cache folder that holds the files, and one whose content would be taken for more of them.
+
+    kept: the folder of our own snapshots in it.
+    """
     cache_path = cache_dir.resolve()
     for found in sets:
         folders = {folder.resolve() for folder in {file.parent for file in found.files}}
+        if all(folder.is_relative_to(kept) for folder in folders):
+            continue
         if any(folder.is_relative_to(cache_path) for folder in folders):
             raise DataError(f"cache_dir={str(cache_dir)!r} holds files of {found.given}: choose a folder of its own.")
         deep = found.format == "text" or "**" in found.given

@@ -23,6 +23,7 @@ TITLES = {"parquet": "Parquet", "csv": "CSV", "semicolon": "CSV", "pipe": "text"
 TITLES |= {"arrow": "Arrow"}
 # Which fields mean something, beyond those that every format knows.
 TEXT = ("encoding", "header")
+SOURCES = ("sheet", "table", "query")  # of what is no plain file, see `snapshots`
 COLUMNS = ("label", "columns", "roles", "drop", "text", "group", "time", "decimal", "missing_values")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(TABLES, COLUMNS),
@@ -64,7 +65,7 @@ def read_found(train: Found, test: Found | None, spec: FileSpec) -> Raw:
 
 
 def _check_fields(format: str, spec: FileSpec) -> None:
-    for field in (*COLUMNS, *TEXT):
+    for field in (*COLUMNS, *TEXT, *SOURCES):
         if getattr(spec, field) not in (None, (), True) and field not in FIELDS[format]:
             allowed = ", ".join(("path", "test_path", "format", *FIELDS[format]))
             raise DataError(

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 class FileSpec:
     """Where the data lie and how to read them; everything but ``path`` has a default.
 
-    path : a file, a folder or a glob. A folder of tables (Parquet, CSV, Arrow) is all of them in order of name, a
-        folder with one subfolder per class is a collection of texts, labelled by the subfolders' names.
+    path : a file, a folder or a glob; a zip archive of such files, an Excel workbook, or the address of a database,
+        which `ldsvm.datasets.files.snapshots` makes files of. A folder of tables (Parquet, CSV, Arrow) is all of them
+        in order of name, a folder with one subfolder per class is a collection of texts, labelled by the subfolders'
+        names.
     test_path : the official test set, read the same way and with the same columns; None where there is none
     format : parquet, csv, semicolon, pipe, blanks (text with ; or | or blanks between the fields), tsv, arrow, npz,
         svmlight, idx or text; None means what the files' names end in
@@ -28,6 +30,8 @@ class FileSpec:
     group, time : columns for splits by group and by time; in an NPZ file arrays, by default "groups" and "times"
     decimal : "," where the numbers of a table are written as 1,5; "." where it is None
     missing_values : marks of missing numbers in a table, such as "?" or -999, beside the empty field, NA and the like
+    sheet : of a workbook; None is the only one that has rows
+    table, query : what to read of a database, one of them; before a table's name a schema's may stand, with a point
 
     The names of the fields after ``path`` are those of the section ``dataset`` of an experiment, and messages call
     them so.
@@ -52,3 +56,6 @@ class FileSpec:
     time: str | None = None
     decimal: str | None = None
     missing_values: tuple[str | float, ...] = ()
+    sheet: str | None = None
+    table: str | None = None
+    query: str | None = None

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from ldsvm.datasets import DataError
 from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.find import find
 from ldsvm.datasets.transformers import LIST, listed
 from ldsvm.experiment.config.schema import Config
-from ldsvm.experiment.config.yaml_merge import ConfigError
+from ldsvm.experiment.config.yaml_merge import ConfigError, found
 
 SPACE_MIB = 50  # two empty stores take 15
 
@@ -55,14 +56,18 @@ def check_deployed(config: Config, root: Path) -> None:
     if not is_deployed():
         return
     dataset, score = config.dataset, config.production.score if config.production else None
-    places = {"dataset.path": dataset.path, "dataset.test_path": dataset.test_path, "paths.cache": config.paths.cache}
+    data: dict[str, str | None] = {"dataset.path": dataset.path, "dataset.test_path": dataset.test_path}
+    places: dict[str, str | Path | None] = {"paths.cache": config.paths.cache}
     specs = {"dataset.path": dataset.files}
     if score is not None:
-        places["production.score.input"] = root / Path(score.input).expanduser()
+        given = found(score.input, root) or score.input
+        given = given if is_address(given) else str(root / Path(given).expanduser())
+        data["production.score.input"] = given
         places["production.score.output"] = Path.cwd() / Path(score.output).expanduser()
-        given = str(root / Path(score.input).expanduser())
         specs["production.score.input"] = FileSpec(given, format=score.format or dataset.format)
-    confine(places, root)
+    databases = {key: given for key, given in data.items() if given is not None and is_address(given)}
+    _check_databases(databases, root)
+    confine(places | {key: given for key, given in data.items() if key not in databases}, root)
     for key, spec in specs.items():
         # Also through links and globs, and labels that a name puts elsewhere. What cannot be found, reading says.
         with suppress(DataError):
@@ -85,6 +90,15 @@ def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[
         if place is not None and not any(Path(place).expanduser().resolve().is_relative_to(r.resolve()) for r in roots):
             allowed = ", ".join(map(str, roots))
             raise ConfigError(f"{key} is {place}; allowed in a deployed run: below {allowed}, or make up DATA=FOLDER.")
+
+
+def _check_databases(given: Mapping[str, str], root: Path) -> None:
+    """Raise ConfigError for a database that the operator has not named in LDSVM_DATABASES."""
+    allowed = os.environ.get("LDSVM_DATABASES", "").split()
+    for key, address in given.items():
+        if address not in [found(one, root) for one in allowed]:
+            names = ", ".join(allowed) or "none"
+            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_DATABASES says.")
 
 
 def _check_addresses(config: Config) -> None:

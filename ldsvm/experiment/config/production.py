@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, Field, StrictFloat, StrictInt, StrictStr, field_validator
 
+from ldsvm.datasets.files.databases import check_address, is_address
 from ldsvm.datasets.files.spellings import Spelling
 
 
@@ -82,8 +83,8 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 
     input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
     scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
-    memory at a time. format, header, encoding, decimal, missing_values: of the input, those of dataset where they are
-    left out.
+    memory at a time. format, header, encoding, decimal, missing_values, sheet, table, query: of the input, those of
+    dataset where they are left out.
     escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
     line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
     they came.
@@ -100,6 +101,16 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     escape_formulas: bool = True
     decimal: Decimal | None = None
     missing_values: tuple[Mark, ...] | None = None
+    sheet: str | None = None
+    table: str | None = None
+    query: str | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _no_password(cls, value: str) -> str:
+        if is_address(value):
+            check_address(value)
+        return value
 
     def spelling(self, decimal: str | None, missing_values: tuple[Mark, ...]) -> Spelling:
         """Return how the input writes numbers, given how the data set does."""

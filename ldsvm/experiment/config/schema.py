@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.steps import Step, parse
 from ldsvm.datasets.transformers import is_path
+from ldsvm.experiment.config.dataset import DatasetConfig, Name
 from ldsvm.experiment.config.executors import ExecutorConfig
-from ldsvm.experiment.config.production import Decimal, Encoding, Mark, ProductionConfig
+from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
 from ldsvm.methods import lookup, shared
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
 Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
 
@@ -32,71 +30,6 @@ class Paths(Frozen):
 
     runs: Path
     cache: Path
-
-
-class DatasetConfig(Frozen):
-    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
-
-    path, test_path: file, folder or glob, the second for an official test set; format by the names' endings unless
-    given. header: whether the first line of a table of text holds names; encoding: None where it is to be found out.
-    label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`. decimal,
-    missing_values: how it writes numbers, and gaps among them.
-    missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
-    out too. classes: the labels to keep, all by default. options: of
-    generated data.
-    """
-
-    name: Name
-    path: str | None = None
-    test_path: str | None = None
-    format: str | None = None
-    header: bool = True
-    encoding: Encoding | None = None
-    label: str | None = None
-    columns: tuple[str, ...] | dict[str, Literal["number", "category", "yes/no", "date", "text", "ignore"]] | None = (
-        None
-    )
-    drop: tuple[str, ...] = ()
-    text: str | None = None
-    group: str | None = None
-    time: str | None = None
-    decimal: Decimal | None = None
-    missing_values: tuple[Mark, ...] = ()
-    missing: Literal["refuse", "drop", "impute"] = "refuse"
-    unlabelled: Literal["refuse", "drop"] = "refuse"
-    classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
-    options: dict[str, Scalar] = {}
-
-    @property
-    def files(self) -> FileSpec | None:
-        """What to read of the user's own files; None for a name of the catalogue."""
-        if self.path is None:
-            return None
-        return FileSpec(
-            path=self.path, test_path=self.test_path, format=self.format, label=self.label,
-            header=self.header, encoding=self.encoding,
-            columns=None if isinstance(self.columns, dict) else self.columns,
-            roles=tuple(sorted(self.columns.items())) if isinstance(self.columns, dict) else (), drop=self.drop,
-            text=self.text, group=self.group, time=self.time,
-            decimal=self.decimal, missing_values=self.missing_values,
-        )  # fmt: skip
-
-    @field_validator("classes", mode="before")
-    @classmethod
-    def _labels(cls, value: Any) -> Any:
-        if isinstance(value, list) and any(isinstance(v, bool) or not isinstance(v, int | str) for v in value):
-            raise ValueError("allowed: whole numbers and words; words that YAML takes for true or false need quotes")
-        return value
-
-    @model_validator(mode="after")
-    def _one_source(self) -> DatasetConfig:
-        if self.path is None:
-            given = [f.name for f in fields(FileSpec) if f.name in self.model_fields_set]
-            if given:
-                raise ValueError(f"allowed: {', '.join(given)} together with path, the user's own files")
-        elif self.options:
-            raise ValueError("allowed: options for generated data of the catalogue, not together with path")
-        return self
 
 
 class ProblemConfig(Frozen):

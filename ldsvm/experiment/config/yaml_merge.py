@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from ldsvm.datasets.files.databases import SQLITE, is_address
+
 
 class ConfigError(ValueError):
     """A mistake in a file or on the command line; the message is one sentence for the user."""
@@ -71,9 +73,23 @@ _Loader.add_implicit_resolver(
 )
 
 
+PASSWORD = re.compile(r"(://[^\s/:@'\"]*:|passw\w*=)[^\s'\"]*")  # in the address of a database, and what follows
+
+
 def short(value: Any) -> str:
     """Return a value for a message; of a long one its beginning, and no more than that is looked at."""
-    return _cut(_repr.repr(value))
+    return _cut(without_password(_repr.repr(value)))
+
+
+def without_password(text: str) -> str:
+    """Return a text without what may be a password in the address of a database.
+
+    Examples
+    --------
+    >>> without_password("read postgresql://me:12345@host/clinic")
+    'read postgresql://me:***'
+    """
+    return PASSWORD.sub(r"\1***", text)
 
 
 def _cut(text: str, most: int = 80) -> str:
@@ -124,6 +140,9 @@ def found(path: str | None, root: Path) -> str | None:
     """
     if path is None:
         return None
+    if is_address(path):
+        file = found(path.removeprefix(SQLITE), root) if path.startswith(SQLITE) else None
+        return path if file is None else f"{SQLITE}{file}"
     places = [str(base / Path(path).expanduser()) for base in (Path.cwd(), root)]
     return next((place for place in places if os.path.exists(place) or glob.glob(place, recursive=True)), path)
 

@@ -1,0 +1,91 @@
+"""What an experiment file may say about its data."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StrictInt, StrictStr, field_validator, model_validator
+
+from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files.databases import check_address, is_address
+from ldsvm.experiment.config.production import Decimal, Encoding, Mark
+from ldsvm.experiment.config.spaces import Scalar
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
+
+
+class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
+    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
+
+    path, test_path: file, folder or glob, archive, workbook or database, the second for an official test set; format by
+    the names' endings unless given. header: whether the first line of a table of text holds names; encoding: None where
+    it is to be found out. label, columns, drop, text, group, time: columns of a table, see
+    `ldsvm.datasets.files.FileSpec`. decimal, missing_values: how it writes numbers, and gaps among them. sheet: of a
+    workbook; table, query: of a database.
+    missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
+    out too. classes: the labels to keep, all by default. options: of generated data.
+    """
+
+    name: Name
+    path: str | None = None
+    test_path: str | None = None
+    format: str | None = None
+    header: bool = True
+    encoding: Encoding | None = None
+    label: str | None = None
+    columns: tuple[str, ...] | dict[str, Literal["number", "category", "yes/no", "date", "text", "ignore"]] | None = (
+        None
+    )
+    drop: tuple[str, ...] = ()
+    text: str | None = None
+    group: str | None = None
+    time: str | None = None
+    decimal: Decimal | None = None
+    missing_values: tuple[Mark, ...] = ()
+    sheet: str | None = None
+    table: str | None = None
+    query: str | None = None
+    missing: Literal["refuse", "drop", "impute"] = "refuse"
+    unlabelled: Literal["refuse", "drop"] = "refuse"
+    classes: Annotated[list[StrictInt | StrictStr], Field(min_length=2)] | None = None
+    options: dict[str, Scalar] = {}
+
+    @property
+    def files(self) -> FileSpec | None:
+        """What to read of the user's own files; None for a name of the catalogue."""
+        if self.path is None:
+            return None
+        return FileSpec(
+            path=self.path, test_path=self.test_path, format=self.format, label=self.label,
+            header=self.header, encoding=self.encoding,
+            columns=None if isinstance(self.columns, dict) else self.columns,
+            roles=tuple(sorted(self.columns.items())) if isinstance(self.columns, dict) else (), drop=self.drop,
+            text=self.text, group=self.group, time=self.time,
+            decimal=self.decimal, missing_values=self.missing_values,
+            sheet=self.sheet, table=self.table, query=self.query,
+        )  # fmt: skip
+
+    @field_validator("path", "test_path")
+    @classmethod
+    def _no_password(cls, value: str | None) -> str | None:
+        if value is not None and is_address(value):
+            check_address(value)
+        return value
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _labels(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(v, bool) or not isinstance(v, int | str) for v in value):
+            raise ValueError("allowed: whole numbers and words; words that YAML takes for true or false need quotes")
+        return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DatasetConfig:
+        if self.path is None:
+            given = [f.name for f in fields(FileSpec) if f.name in self.model_fields_set]
+            if given:
+                raise ValueError(f"allowed: {', '.join(given)} together with path, the user's own files")
+        elif self.options:
+            raise ValueError("allowed: options for generated data of the catalogue, not together with path")
+        return self
