@@ -263,6 +263,8 @@ def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], gi
 def _piece(series: Any) -> Any:
     """Return a column of pandas as a pyarrow array; of texts where its values are of several types."""
     pa = optional("pyarrow")
+    if getattr(getattr(series, "dtype", None), "tz", None) is not None:
+        series = series.dt.tz_convert(None)  # in UTC, as days without a zone are taken
     try:
         return plain(pa.array(series, from_pandas=True))
     except (pa.ArrowInvalid, pa.ArrowTypeError):
