@@ -20,7 +20,7 @@ from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.roles import is_day, texts_of
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import COMMA, MISSING, THOUSANDS, Spelling
-from ldsvm.datasets.files.tables import OPEN
+from ldsvm.datasets.files.tables import open_file
 from ldsvm.datasets.words import shown
 
 MOST_MARKS = 5  # other words in columns of numbers that may all mark gaps
@@ -207,7 +207,7 @@ def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], li
     index: list[str] = []
     for file in found.files:
         with faults.reading(file, found.format):
-            opened = OPEN[found.format](file, spec)
+            opened = open_file(file, found, spec)
             check_unique(opened.names, file)
             table = opened.load(list(opened.names))
             table.validate(full=True)
