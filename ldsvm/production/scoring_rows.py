@@ -130,7 +130,10 @@ def opened(job: Scoring) -> list[Stream]:
         raise DataError(f"{job.output}: would be read as a part of the input {job.input}; choose another place.")
     if job.output.exists() and not _scored_before(job.output):
         raise DataError(f"{job.output}: exists and is no output of a scoring, so it is kept; choose another name.")
-    streams = [stream(file, found.format, header=job.header, encoding=job.encoding) for file in found.files]
+    streams = [
+        stream(file, found.format, header=job.header, encoding=job.encoding, values=found.values.get(file))
+        for file in found.files
+    ]
     for one in streams:
         _check_there(one, job)
     return streams

@@ -20,7 +20,7 @@ from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.roles import is_day, spread, texts_of
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import COMMA, MISSING, THOUSANDS, Spelling
-from ldsvm.datasets.files.tables import OPEN, Columns, Opened
+from ldsvm.datasets.files.tables import Columns, Opened, open_file
 from ldsvm.datasets.large import is_large
 from ldsvm.datasets.words import shown
 
@@ -212,7 +212,7 @@ def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], li
     index: list[str] = []
     for file in found.files:
         with faults.reading(file, found.format):
-            opened = OPEN[found.format](file, spec)
+            opened = open_file(file, found, spec)
             check_unique(opened.names, file)
         files.append((file, opened))
         index = index or [*opened.index]

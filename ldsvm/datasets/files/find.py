@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +14,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.csv_text import DELIMITERS
 from ldsvm.datasets.files.opening import COMPRESSED
+from ldsvm.datasets.files.partitions import Values, is_partition, partitions
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.words import cut, shown
 
@@ -38,13 +40,15 @@ FORMATS = (*ENDINGS, "text")
 class Found:
     """Files to read as one set: the path as given, the format, the folder their names start at, and the files.
 
-    For IDX the files are the images and their labels, for texts every text of every class folder.
+    For IDX the files are the images and their labels, for texts every text of every class folder. values: of the
+    columns that the folders of a file give, see `partitions`.
     """
 
     given: str
     format: str
     root: Path
     files: tuple[Path, ...]
+    values: Mapping[Path, Values] = field(default_factory=dict)
 
 
 def find(spec: FileSpec) -> tuple[Found, Found | None]:
@@ -67,7 +71,8 @@ def holds(given: str, file: Path) -> bool:
     """Tell whether a path, as `find` takes it, would stand for ``file`` too once that is there."""
     path, wanted = Path(given).expanduser(), file.resolve()
     if path.exists() or not glob.has_magic(given):
-        return wanted == path.resolve() or (path.is_dir() and wanted.parent == path.resolve())
+        inside = wanted.relative_to(path.resolve()).parts[:-1] if wanted.is_relative_to(path.resolve()) else ("",)
+        return wanted == path.resolve() or (path.is_dir() and all(map(is_partition, inside)))
     fixed = _fixed(path)
     pattern = str(fixed.resolve() / path.relative_to(fixed))
     return fnmatch(str(wanted), pattern.replace("**/", "*")) if "**" in pattern else wanted.match(pattern)
@@ -107,6 +112,10 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
     kinds = {entry: _ending_of(entry.name) for entry in visible if entry.is_file()}
     formats = sorted({kind for kind in kinds.values() if kind is not None})
     classes = [entry for entry in visible if entry.is_dir()]
+    if classes and not formats and all(is_partition(entry.name) for entry in classes):
+        found = _partitioned(given, folder, format)
+        if found is not None:
+            return found
     chosen = format or (formats[0] if len(formats) == 1 else "text")
     if format is None and len(formats) > 1:
         raise DataError(f"{given}: holds files of {len(formats)} formats, name one of {', '.join(formats)} as format.")
@@ -123,6 +132,18 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
     if not files:
         raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[ending])}.")
     return Found(given, chosen, folder, files)
+
+
+def _partitioned(given: str, folder: Path, format: str | None) -> Found | None:
+    """Return the tables in folders such as year=2024; None where there are other files, which may be texts."""
+    inside = [(file, file.relative_to(folder).parts) for file in sorted(folder.rglob("*")) if file.is_file()]
+    files = [file for file, parts in inside if not any(part.startswith((".", "_")) for part in parts)]
+    formats = {_ending_of(file.name) or "" for file in files} if format is None else {format}
+    if not files or not formats <= set(TABLES):
+        return None
+    if len(formats) > 1:
+        raise DataError(f"{given}: holds files of {len(formats)} formats, name one of {', '.join(sorted(formats))}.")
+    return Found(given, formats.pop(), folder, tuple(files), partitions(given, folder, files))
 
 
 def _texts(given: str, classes: list[Path]) -> tuple[Path, ...]:

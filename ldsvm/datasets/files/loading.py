@@ -99,7 +99,7 @@ def _keep_apart(sets: list[Found], cache_dir: Path, kept: Path) -> None:
             continue
         if any(folder.is_relative_to(cache_path) for folder in folders):
             raise DataError(f"cache_dir={str(cache_dir)!r} holds files of {found.given}: choose a folder of its own.")
-        deep = found.format == "text" or "**" in found.given
+        deep = found.format == "text" or "**" in found.given or bool(found.values)
         if deep and cache_path.is_relative_to(found.root.resolve()):
             raise DataError(f"cache_dir={str(cache_dir)!r} is inside {found.given}: choose a folder of its own.")
 

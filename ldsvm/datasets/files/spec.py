@@ -11,8 +11,8 @@ class FileSpec:
 
     path : a file, a folder or a glob; a zip archive of such files, an Excel workbook, or the address of a database,
         which `ldsvm.datasets.files.snapshots` makes files of. A folder of tables (Parquet, CSV, Arrow) is all of them
-        in order of name, a folder with one subfolder per class is a collection of texts, labelled by the subfolders'
-        names.
+        in order of name; in subfolders such as year=2024/month=3 they get the columns year and month; a folder with one
+        subfolder per class is a collection of texts, labelled by the subfolders' names.
     test_path : the official test set, read the same way and with the same columns; None where there is none
     format : parquet, csv, semicolon, pipe, blanks (text with ; or | or blanks between the fields), tsv, arrow, npz,
         svmlight, idx or text; None means what the files' names end in

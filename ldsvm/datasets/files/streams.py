@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ldsvm.datasets.files import csv_text, faults, tables
 from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import check_unique
 from ldsvm.datasets.files.opening import Style
+from ldsvm.datasets.files.partitions import Values, check_apart
 
 Batches = Callable[[Sequence[str], int], Iterator[Any]]  # of these columns, of at most so many rows where that is known
 
@@ -20,7 +21,7 @@ Batches = Callable[[Sequence[str], int], Iterator[Any]]  # of these columns, of 
 class Stream:
     """One file. types: of its columns, by name. number: turns a piece of a column into numbers where it holds such.
 
-    In files of text every column is text, as it is written.
+    In files of text every column is text, as it is written. values: of the columns that its folders give.
     """
 
     file: Path
@@ -28,6 +29,7 @@ class Stream:
     types: Mapping[str, Any]
     number: Callable[[Any], Any]
     read: Batches
+    values: Values = field(default_factory=dict)
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield the named columns in batches, without dictionaries; raise `DataError` for what is damaged.
@@ -35,16 +37,21 @@ class Stream:
         rows: at most so many in a batch; of a file of text as many as are in a block of it.
         """
         pa = optional("pyarrow")
+        own = [name for name in names if name not in self.values] or [*self.types][:1]
         with faults.reading(self.file, self.format):
-            for batch in self.read(names, rows):
+            for batch in self.read(own, rows):
                 batch.validate(full=True)
-                yield pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in names], [*names])
+                columns = {name: pa.repeat(value, len(batch)) for name, value in self.values.items()}
+                columns |= {name: plain(batch.column(name)) for name in own}
+                yield pa.RecordBatch.from_arrays([columns[name] for name in names], [*names])
 
 
-def stream(file: Path, format: str, *, header: bool = True, encoding: str | None = None) -> Stream:
+def stream(
+    file: Path, format: str, *, header: bool = True, encoding: str | None = None, values: Values | None = None
+) -> Stream:
     r"""Open one file of a table's format; raise `DataError` when it cannot be read or repeats a name.
 
-    header, encoding: of files of text, see `FileSpec`.
+    header, encoding: of files of text, see `FileSpec`. values: of `Found`.
 
     Examples
     --------
@@ -62,7 +69,9 @@ def stream(file: Path, format: str, *, header: bool = True, encoding: str | None
         else:
             types, number, batches = _separated(file, Style(delimiter, header, encoding))
     check_unique([name for name, _ in types], file)
-    return Stream(file, format, dict(types), number, batches)
+    values = values or {}
+    check_apart(values, [name for name, _ in types], file)
+    return Stream(file, format, dict(types) | {k: v.type for k, v in values.items()}, number, batches, values)
 
 
 def _parquet(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]:

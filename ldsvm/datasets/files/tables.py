@@ -16,6 +16,7 @@ from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.kinds import plain
 from ldsvm.datasets.files.layout import Layout, layout
 from ldsvm.datasets.files.opening import Style
+from ldsvm.datasets.files.partitions import check_apart
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.large import is_large
@@ -95,6 +96,22 @@ def count(file: Path, format: str, spec: FileSpec) -> int:
         return len(opened.load([opened.names[0]]))
 
 
+def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
+    """Open one of the files that were found, with the columns that its folders give."""
+    opened, values = OPEN[found.format](file, spec), found.values.get(file, {})
+    if not values:
+        return opened
+    check_apart(values, opened.names, file)
+
+    def load(names: list[str]) -> Any:
+        table = opened.load([name for name in names if name not in values] or [*opened.names[:1]])
+        for name, value in values.items():
+            table = table.append_column(name, optional("pyarrow").repeat(value, len(table)))
+        return table.select(names)
+
+    return Opened([*opened.names, *values], load, opened.index)
+
+
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
     spelling = Spelling.of(spec.decimal, spec.missing_values)
     training = plan is None
@@ -121,7 +138,7 @@ def _opened(
     files: list[tuple[Path, Opened]] = []
     for file in found.files:
         with faults.reading(file, found.format):
-            opened = OPEN[found.format](file, spec)
+            opened = open_file(file, found, spec)
             if plan is None:
                 plan = layout(spec, opened.names, file, opened.index)
             plan.check(opened.names, file)
