@@ -302,9 +302,11 @@ def _save_table(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, s
     columns = int(X.shape[1])
     for part in PARTS:
         out = stored_arrays.create(place, f"X_{part}", len(rows[part]), columns)
-        left = np.arange(len(rows[part]))
-        if part == "train":  # target encoding is not the same for rows that it was fitted to
-            out[fitted], left, X = X, np.setdiff1d(left, fitted, assume_unique=True), None
+        left = np.arange(len(out))
+        if part == "train":  # target encoding gives rows that it was fitted to other values than `transform`
+            out[fitted] = X
+            left = np.setdiff1d(left, fitted, assume_unique=True)
+            del X, some
         for start in range(0, len(left), BLOCK):
             which = left[start : start + BLOCK]
             block = _came(rows[part].take(which))
