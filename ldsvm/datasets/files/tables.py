@@ -105,8 +105,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None
     if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
         codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
         return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
-    columns = inputs if isinstance(inputs, dict) else {**inputs}
-    X, names = numbers.matrix(columns, found.given, spelling=spelling, precise=training)
+    X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
     return replace(rows, X=X, columns=names), plan
 
 
