@@ -8,12 +8,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 2**28  # bytes of a matrix of codes; a larger one lies in a file
+ROWS = 50_000  # of numbers that are written together
+LARGE = 2**28  # bytes of a matrix; a larger one lies in a file
 
 
 def is_large(rows: int, columns: int) -> bool:
     """Return whether a matrix of float64 is too large for memory."""
     return 8 * rows * columns > LARGE
+
+
+def empty(rows: int, columns: int) -> Any:
+    """Return a matrix of float32 to be filled: in memory, or in a file without a name where it is large."""
+    if not rows or not is_large(rows, (columns + 1) // 2):
+        return np.empty((rows, columns), dtype=np.float32)
+    with TemporaryFile() as file:
+        return np.memmap(file, np.float32, "w+", shape=(rows, columns))
 
 
 def in_file(X: Any) -> bool:
@@ -68,11 +77,16 @@ class ColumnWriter:
 
 
 def save(file: IO[bytes], X: Any) -> None:
-    """Write a matrix (N, D) of float64 as a .npy file whose columns are contiguous."""
-    header = {"descr": "<f8", "fortran_order": True, "shape": tuple(map(int, X.shape))}
+    """Write a matrix (N, D) as a .npy file: codes, of float64, so that columns are contiguous, numbers by rows."""
+    by_columns, dtype = X.dtype == np.float64, X.dtype.newbyteorder("<")
+    header = {"descr": dtype.str, "fortran_order": by_columns, "shape": tuple(map(int, X.shape))}
     np.lib.format.write_array_header_1_0(file, header)
-    for column in range(X.shape[1]):
-        file.write(np.ascontiguousarray(X[:, column], dtype="<f8").data)
+    if by_columns:
+        parts = (X[:, column] for column in range(X.shape[1]))
+    else:
+        parts = (X[start : start + ROWS] for start in range(0, len(X), ROWS))
+    for part in parts:
+        file.write(np.ascontiguousarray(part, dtype=dtype).data)
 
 
 class PickedRows:
@@ -101,6 +115,11 @@ class PickedRows:
     def nbytes(self) -> int:
         """Size of the rows once they are read."""
         return self.shape[0] * self.shape[1] * int(self.dtype.itemsize)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return all of these rows in memory."""
+        found: NDArray[Any] = self[:]
+        return found if dtype is None else found.astype(dtype, copy=False)
 
     def __getitem__(self, key: Any) -> Any:
         """Return rows (n, D), or with a pair of rows and columns a part of them, as arrays in memory."""

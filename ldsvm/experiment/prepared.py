@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ldsvm.atomic import alone
-from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits, stored_arrays
+from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, large, load, relabel, splits, stored_arrays
 from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.coding import frame
@@ -33,7 +33,7 @@ from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-FITTED = 200_000  # training rows of a table that the feature steps are fitted to
+FITTED = 200_000  # training rows of a table, or of large dense inputs, that the feature steps are fitted to
 BLOCK = 50_000  # rows of a table that become features together
 LAYOUT = 7  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
@@ -300,13 +300,19 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, 
     """Write the inputs after the feature steps; validation and test have no say in them."""
     if pipe is None:
         for part in PARTS:
-            stored_arrays.save(place, f"X_{part}", rows[part].X)
+            X = rows[part].X
+            if large.in_file(X):
+                out = stored_arrays.create(place, f"X_{part}", *X.shape)
+                for start in range(0, len(X), BLOCK):
+                    out[start : start + BLOCK] = X[start : start + BLOCK]
+            else:
+                stored_arrays.save(place, f"X_{part}", X)
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
     train = rows["train"]
-    if train.table is not None:
-        described, columns = _save_table(place, pipe, rows, numbers, seed)
+    if train.table is not None or large.in_file(train.X):
+        described, columns = _save_by_blocks(place, pipe, rows, numbers, seed)
     else:
         X = features.fit_transform(pipe, train.X, numbers.train, y=train.y)
         stored_arrays.save(place, "X_train", X)
@@ -317,7 +323,7 @@ def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, 
     return described, columns
 
 
-def _save_table(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
+def _save_by_blocks(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
     """Fit the steps to some training rows, or to all where these are few, and write all rows block by block."""
     train, n = rows["train"], len(rows["train"])
     fitted = np.arange(n) if n <= FITTED else splits.stratified(train.y, train=FITTED, validation=0, seed=seed).train
@@ -326,9 +332,11 @@ def _save_table(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, s
     columns = int(X.shape[1])
     for part in PARTS:
         out = stored_arrays.create(place, f"X_{part}", len(rows[part]), columns)
-        left = np.arange(len(rows[part]))
-        if part == "train":  # target encoding is not the same for rows that it was fitted to
-            out[fitted], left, X = X, np.setdiff1d(left, fitted, assume_unique=True), None
+        left = np.arange(len(out))
+        if part == "train":  # target encoding gives rows that it was fitted to other values than `transform`
+            out[fitted] = X
+            left = np.setdiff1d(left, fitted, assume_unique=True)
+            del X, some
         for start in range(0, len(left), BLOCK):
             which = left[start : start + BLOCK]
             block = _came(rows[part].take(which))

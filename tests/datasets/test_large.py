@@ -62,16 +62,20 @@ def test_a_table_in_files_is_the_one_in_memory(spec: FileSpec, tmp_path: Path, m
             pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
 
 
+@pytest.mark.parametrize("columns", [None, ("visits", "age")], ids=["codes", "numbers"])
 def test_without_texts_the_digest_is_the_same_too(
-    spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: tuple[str, ...] | None
 ) -> None:
-    without = FileSpec(spec.path, test_path=spec.test_path, label="left", drop=("note",))
+    drop = ("note",) if columns is None else ()
+    without = FileSpec(spec.path, test_path=spec.test_path, label="left", columns=columns, drop=drop)
     small = loaded(without, tmp_path / "small")
     monkeypatch.setattr(large, "LARGE", 0)
-    found = loaded(without, tmp_path / "large")
-    assert found.sha256 == small.sha256
-    assert found.train.table == small.train.table
-    np.testing.assert_array_equal(found.X, small.X)
+    for _ in range(2):
+        found = loaded(without, tmp_path / "large")
+        assert isinstance(found.X, np.memmap) and found.X.dtype == small.X.dtype
+        assert found.sha256 == small.sha256
+        assert found.train.table == small.train.table
+        np.testing.assert_array_equal(found.X, small.X)
 
 
 @pytest.mark.parametrize("ending", ["train.npy", "test.npy", "6.arrow"])
@@ -101,6 +105,7 @@ def test_some_rows_of_a_file_are_as_those_of_an_array() -> None:
     ]  # fmt: skip
     for ours, theirs in cases:
         np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(np.asarray(some), wanted)
     assert (some.shape, some.dtype, some.nbytes, len(some)) == (wanted.shape, wanted.dtype, wanted.nbytes, 5)
 
 

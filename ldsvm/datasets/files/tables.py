@@ -109,7 +109,7 @@ def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
             table = table.append_column(name, optional("pyarrow").repeat(value, len(table)))
         return table.select(names)
 
-    return Opened([*opened.names, *values], load, opened.index)
+    return Opened([*opened.names, *values], load, opened.index, opened.rows)
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
@@ -123,8 +123,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None
     if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
         codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
         return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
-    columns = inputs if isinstance(inputs, dict) else {**inputs}
-    X, names = numbers.matrix(columns, found.given, spelling=spelling, precise=training)
+    X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
     return replace(rows, X=X, columns=names), plan
 
 

@@ -205,10 +205,10 @@ def _check_executor(method: MethodConfig, where: str, config: Config) -> None:
             f'{where}.executor.kind has value "ray" while the trials run on Ray themselves; allowed: search.workers 1 '
             "and no search.ray_address, or the kinds serial and threads."
         )
-    if method.strategy is not None and method.strategy.resource == ROWS:
+    if method.on_ray and method.strategy is not None and method.strategy.resource == ROWS:
         raise ConfigError(
-            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows are not cut to; allowed: another '
-            "resource, such as max_iter, or no executor."
+            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows on Ray are not cut to; allowed: '
+            "another resource, such as max_iter, or the kinds serial and threads."
         )
 
 
