@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ldsvm.datasets.words import shown
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.config.production import Change, GateConfig
 
@@ -28,9 +29,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All rules that were looked at. The challenger is promoted when every one of them holds."""
+    """All rules that were looked at. The challenger is promoted when every one of them holds.
+
+    doubts: sentences on what no rule asks for, and a person should know.
+    """
 
     checks: tuple[Check, ...]
+    doubts: tuple[str, ...] = ()
 
     @property
     def promote(self) -> bool:
@@ -39,7 +44,11 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The outcome in one sentence, with the reasons of a refusal."""
+        """The outcome in one sentence, with the reasons of a refusal; one more for each doubt about the challenger."""
+        return " ".join([self._outcome, *self.doubts])
+
+    @property
+    def _outcome(self) -> str:
         if self.promote:
             rules = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
             return f"Promoted: {rules}." if self.checks else "No rules: promoted as the first."
@@ -66,7 +75,27 @@ def gate(
         if rules.evidence == "better":
             checks.append(_below(challenger, champion))
         checks.append(_beyond_chance(rules, *only_right, look))
-    return Verdict(tuple(checks))
+    return Verdict(tuple(checks), tuple(_doubts(challenger)))
+
+
+def _doubts(score: Score) -> list[str]:
+    """Return sentences on a model that a constant answer beats, and on classes that it never finds."""
+    totals = [sum(row) for row in score.confusion]
+    largest, found = score.classes[totals.index(max(totals))], []
+    if score.error >= score.majority_error:
+        found.append(
+            f"Doubtful: always answering {shown(largest)} would be wrong in {100 * score.majority_error:.4g} % of the "
+            f"rows, the model is in {100 * score.error:.4g} %."
+        )
+    missed = [
+        shown(c) for c, error, n in zip(score.classes, score.class_errors, totals, strict=True) if n and error == 1
+    ]
+    if missed:
+        found.append(
+            f"Doubtful: no row of class {', '.join(missed)} is found; for rare classes try params: "
+            "{class_weight: balanced}."
+        )
+    return found
 
 
 def _ceilings(rules: GateConfig, score: Score) -> list[tuple[str, float, float]]:

@@ -65,8 +65,35 @@ def _load_pyfunc(path: str) -> Served:
 
     Raises UntrustedModel for what is no model of ours, and DataError for environment variables that mean nothing.
     """
+    _read_csv_as_text()
     fitted = loads((Path(path) / MODEL).read_bytes())
     return Served(fitted, *_schema(schema_of(fitted)))
+
+
+def _read_csv_as_text() -> None:
+    """Let the server take CSV for models whose columns may have any type, which MLflow's own reader refuses.
+
+    The cells stay as they are written, so that 01234 keeps its zero; the model turns them into numbers and words.
+    """
+    import pandas
+    from mlflow.exceptions import MlflowException
+    from mlflow.pyfunc import scoring_server
+    from mlflow.types.schema import AnyType
+
+    theirs = scoring_server.parse_csv_input
+    if theirs.__module__ == __name__:
+        return
+
+    def parse_csv_input(csv_input: Any, schema: Any = None) -> Any:
+        if schema is None or not all(isinstance(column.type, AnyType) for column in schema.inputs):
+            return theirs(csv_input, schema)
+        try:
+            return pandas.read_csv(csv_input, dtype=str, keep_default_na=False)
+        except ValueError as error:
+            said = str(error).strip().splitlines()[0]
+        raise MlflowException.invalid_parameter_value(f"The request is no table of CSV: {said}.")
+
+    scoring_server.parse_csv_input = parse_csv_input
 
 
 def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...]]:

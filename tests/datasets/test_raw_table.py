@@ -69,3 +69,24 @@ def test_what_polars_tables_lack_is_one_sentence(model: Pipeline, rows: pd.DataF
         model.predict(table.drop("town"))
     with pytest.raises(DataError, match="column 'age' is text, but inputs must be numbers"):
         model.predict(table.with_columns(age=pl.lit("old")))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda rows: rows.to_numpy(),
+            "The table is ndarray; allowed: a table of pandas, polars or pyarrow with the col",
+        ),
+        (lambda rows: rows.to_dict("records"), "The table is list; allowed: "),
+        (lambda rows: rows["age"], "The table is Series; allowed: "),
+        (lambda rows: rows.iloc[:0], r"The table has no rows; allowed: at least one\."),
+        (
+            lambda rows: pd.concat([rows, rows["age"]], axis=1),
+            "The table has column 'age' more than once; allowed: once",
+        ),
+    ],
+)
+def test_what_is_no_such_table_is_one_sentence(change: Any, said: str, model: Pipeline, rows: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match=f"^{said}"):
+        model.predict(change(rows))

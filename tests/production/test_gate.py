@@ -43,7 +43,7 @@ def test_a_gain_beyond_chance_promotes_and_says_so() -> None:
     assert judged({}, old=None).sentence == "No rules: promoted as the first."
 
 
-@pytest.mark.parametrize(("wrong", "promoted"), [(79, True), (80, False), (680, False)])
+@pytest.mark.parametrize(("wrong", "promoted"), [(79, True), (80, False), (480, False)])
 def test_an_error_that_is_not_below_the_champions_never_promotes(wrong: int, promoted: bool) -> None:
     verdict = judged({}, wrong=wrong, only=(900, 0))  # counts that cannot be true
     assert verdict.promote is promoted
@@ -131,3 +131,15 @@ def test_without_a_champion_only_ceilings_count() -> None:
 def test_a_model_without_basis_functions_keeps_to_any_ceiling_on_them() -> None:
     linear = replace(score(50), n_basis=None)
     assert gate(GateConfig.model_validate({"n_basis": {"threshold": 1}}), linear).promote
+
+
+def test_a_model_that_a_constant_answer_beats_and_a_class_that_is_never_found_are_doubtful() -> None:
+    useless = replace(score(20), classes=["no", "yes"], class_errors=[0.0, 1.0], confusion=[[980, 0], [20, 0]])
+    verdict = gate(GateConfig(), useless)
+    assert verdict.promote  # nobody has asked for more
+    assert verdict.sentence == (
+        "No rules: promoted as the first. Doubtful: always answering 'no' would be wrong in 2 % of the rows, the model "
+        "is in 2 %. Doubtful: no row of class 'yes' is found; for rare classes try params: {class_weight: balanced}."
+    )
+    better = replace(score(15), classes=["no", "yes"], class_errors=[0.0, 0.75], confusion=[[980, 0], [15, 5]])
+    assert gate(GateConfig(), better).doubts == ()

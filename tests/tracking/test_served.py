@@ -47,13 +47,13 @@ def logged(tracker: Tracker) -> tuple[str, pandas.DataFrame, Any]:
 
 
 def answer(loaded: Any, body: Any) -> tuple[int, str]:
-    """Status and text that `mlflow models serve` answers a request with, without the server."""
+    """Status and text that `mlflow models serve` answers a request with, without the server. body: a str is CSV."""
     from mlflow.pyfunc import scoring_server
 
+    kind = "text/csv" if isinstance(body, str) else "application/json"
+    text = body if isinstance(body, str) else json.dumps(body)
     try:
-        found = scoring_server.invocations(
-            json.dumps(body).encode(), "application/json", loaded, loaded.metadata.get_input_schema()
-        )
+        found = scoring_server.invocations(text.encode(), kind, loaded, loaded.metadata.get_input_schema())
     except MlflowException as error:
         return error.get_http_status_code(), error.serialize_as_json()
     return found.status, found.response
@@ -73,6 +73,19 @@ def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple
     for wrong in ({"columns": ["height"], "data": [[1.0]]}, {"columns": columns, "data": [["x", 1.0]]}, {}):
         status, text = answer(loaded, {"dataframe_split": wrong})
         assert status == 400 and "trace" not in text and ".py" not in text
+
+
+def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
+    source, table, right = logged
+    loaded = mlflow.pyfunc.load_model(source)
+    status, text = answer(loaded, table[["age", "height"]][:9].to_csv(index=False))
+    assert status == 200 and json.loads(text) == {"predictions": right[:9].tolist()}
+    for body, said in {
+        "height,age\n1,2\n3,\n": "Row 1 (of 0 to 1) has '' in column 'age'",
+        "height,age\n1,2\n3,4,5,6\n": "The request is no table of CSV: ",
+    }.items():
+        status, text = answer(loaded, body)
+        assert status == 400 and said in text and "trace" not in text and ".py" not in text
 
 
 def test_a_fault_of_the_model_is_told_to_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -151,6 +164,9 @@ def test_a_request_may_leave_out_columns_with_gaps_in_training(shop: tuple[str, 
     status, text = answer(loaded, {"dataframe_records": [{"age": 25, "more": 1}, {"age": 61.5}]})
     right = loaded.predict(pandas.DataFrame({"town": [None, None], "age": [25.0, 61.5]}))
     assert status == 200 and json.loads(text) == {"predictions": right.tolist()}
+    assert answer(loaded, "age,more\n25,x\n61.5,\n") == (200, json.dumps({"predictions": right.tolist()}))
+    both = loaded.predict(pandas.DataFrame({"town": ["Ulm", None], "age": [25.0, 61.5]})).tolist()
+    assert answer(loaded, "age,town\n25,Ulm\n61.5,\n") == (200, json.dumps({"predictions": both}))
     status, text = answer(loaded, {"dataframe_records": [{"town": "Ulm"}]})
     assert status == 400 and "age" in text and "trace" not in text
 

@@ -253,9 +253,18 @@ def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], gi
     Raises `DataError` for a missing column and for values that are not of its role.
     """
     table = table.to_pandas() if hasattr(table, "to_pandas") else table  # of polars, or of pyarrow
+    if not hasattr(table, "columns") or getattr(table, "ndim", 0) != 2:
+        raise DataError(
+            f"{given} is {type(table).__name__}; allowed: a table of pandas, polars or pyarrow with the "
+            f"{listing('column', [*roles])}."
+        )
     absent = [name for name in roles if name not in table.columns]
     if absent:
         raise DataError(f"{given} has no {listing('column', absent)}; the model needs {listing('column', [*roles])}.")
+    if twice := [name for name in roles if (table.columns == name).sum() > 1]:
+        raise DataError(f"{given} has {listing('column', twice)} more than once; allowed: once.")
+    if not len(table):
+        raise DataError(f"{given} has no rows; allowed: at least one.")
     columns = {name: [_piece(table[name])] for name in roles}
     return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling()))
 
