@@ -82,7 +82,7 @@ def _doubts(score: Score) -> list[str]:
     """Return sentences on a model that a constant answer beats, and on classes that it never finds."""
     totals = [sum(row) for row in score.confusion]
     largest, found = score.classes[totals.index(max(totals))], []
-    if score.error >= score.majority_error:
+    if score.error >= score.majority_error - 1e-9:
         found.append(
             f"Doubtful: always answering {shown(largest)} would be wrong in {100 * score.majority_error:.4g} % of the "
             f"rows, the model is in {100 * score.error:.4g} %."
