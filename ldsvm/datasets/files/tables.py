@@ -74,7 +74,7 @@ def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
     tables: list[Any] = []
-    spelling = Spelling.of(spec.decimal, spec.missing_values)
+    spelling = Spelling.of(spec.decimal, spec.missing_values, thousands=spec.thousands)
     training = plan is None
     for file in found.files:
         with faults.reading(file, found.format):
@@ -189,7 +189,7 @@ def batches_of(path: Path) -> Iterator[Any]:
 def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
     def opened(path: Path, spec: FileSpec) -> Opened:
         words, style = _words(spec), Style(delimiter, spec.header, spec.encoding)
-        if spec.decimal == ",":  # as they are written: where 1,5 is a number, 1.234 may be a thousand
+        if spec.decimal == "," or spec.thousands == ".":  # as they are written: 1.234 may be a thousand
             names, _ = csv_text.stream(path, style)
             guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
             words += [name for name in names if name not in guessed]
