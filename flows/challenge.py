@@ -14,7 +14,7 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
-from ldsvm.production.promotion import Challenge, Champion, Look
+from ldsvm.production.promotion import Challenge, Champion, Inspection
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report import retraining
 from ldsvm.report.publish import FACTS
@@ -24,10 +24,10 @@ from ldsvm.tracking.client import Tracker
 @task(name="look", task_run_name="look", cache_policy=NO_CACHE)
 def look_for_news(
     config: Config, champion: Champion | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
-) -> Look:
+) -> Inspection:
     """Find new rows, measure drift, decide. known: digest of the data that a person has checked and acknowledged."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
-        found = promotion.look(config, champion, judged, known)
+        found = promotion.inspect_data(config, champion, judged, known)
         # A decision that ends the flow is printed at its end.
         said = found.decision.sentence if found.decision.action == "retrain" else f"{found.new:,} new rows"
         news(f"champion {version.number if version else 'none'} · {said}")
@@ -47,19 +47,24 @@ def prepare_challenger(config: Config, champion: Champion | None, looked_at: str
 
 @task(name="gate", task_run_name="gate", cache_policy=NO_CACHE)
 def decide(
-    made: Challenge, tracker: Tracker, registry: Registry, version: Version | None, look: Look, settings: str
+    made: Challenge,
+    tracker: Tracker,
+    registry: Registry,
+    version: Version | None,
+    inspection: Inspection,
+    settings: str,
 ) -> str:
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
-        duel = promotion.duel(made, settings, registry.next_number(version))
-        new, said, text = retraining.register(made, duel, look, tracker, registry, version)
-        news(f"{new}, test error {percent(duel.score.error)} · {said}")
+        comparison = promotion.compare(made, settings, registry.next_number(version))
+        new, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
+        news(f"{new}, test error {percent(comparison.score.error)} · {said}")
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 
 
 @task(name="record", task_run_name="record", **TRACKING)
-def record_decision(config: Config, tracker: Tracker, look: Look, version: Version | None) -> None:
+def record_decision(config: Config, tracker: Tracker, inspection: Inspection, version: Version | None) -> None:
     """Record, in a run of its own, why nothing was trained."""
-    retraining.record_decision(config, tracker, look, version)
-    note(look.decision.sentence)  # on the terminal the flow's last line says it
+    retraining.record_decision(config, tracker, inspection, version)
+    note(inspection.decision.sentence)  # on the terminal the flow's last line says it

@@ -41,17 +41,17 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     registry = Registry(tracker, asked.model)
     version = registry.get()
     champion = None if version is None else promotion.Champion.of(registry.model(version), registry.facts(version))
-    look = look_for_news(settings, champion, version, registry.challenger_facts(version), registry.acknowledged())
+    inspection = look_for_news(settings, champion, version, registry.challenger_facts(version), registry.acknowledged())
     if version is not None and asked.acknowledge:
-        registry.acknowledge(look.sha256)
-    if look.decision.action != "retrain":
-        record_decision(settings, tracker, look, version)
-        if look.decision.action == "alarm":
-            raise Alarm(f"{asked.model}: {look.decision.sentence}")
-        return look.decision.sentence
-    made = prepare_challenger(settings, champion, look.sha256)
+        registry.acknowledge(inspection.sha256)
+    if inspection.decision.action != "retrain":
+        record_decision(settings, tracker, inspection, version)
+        if inspection.decision.action == "alarm":
+            raise Alarm(f"{asked.model}: {inspection.decision.sentence}")
+        return inspection.decision.sentence
+    made = prepare_challenger(settings, champion, inspection.sha256)
     with workers(made.config):
         facts, errors = str(made.config.results / FACTS), list[str]()
         runs = run_contests(made.config, facts, list(made.config.methods), errors)
         finish(made.config, write_report(made.config, facts), runs, errors, [made.config])
-    return decide(made, tracker, registry, version, look, promotion.settings_digest(settings))
+    return decide(made, tracker, registry, version, inspection, promotion.settings_digest(settings))

@@ -12,6 +12,7 @@ from prefect.runtime import flow_run
 
 from flows import ROOT
 from flows._cli import experiment, key, production_section, run_name, say, working
+from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
@@ -45,14 +46,14 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), watch()
-            found: list[str] = []
-            rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), found.append)
+            check = Check(job.allowed)
+            rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check)
             seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
-            if found:
-                run.text("schema.txt", "\n".join(found))
-                say("\n".join(found))
+            if check.sentences:
+                run.text("schema.txt", "\n".join(check.sentences))
+                say("\n".join(check.summary))
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
         said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"

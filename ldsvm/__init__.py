@@ -2,13 +2,13 @@
 
 `LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
 one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
-for files. `RowBlocks` are rows that need not fit into memory, `Serial`, `Threads` and `OnRay` who works on them, and
-`BlockError` is what they raise.
+for files, `onnx_inputs` for the graph that `to_onnx` writes. `RowBlocks` are rows that need not fit into memory,
+`Serial`, `Threads` and `OnRay` who works on them, and `BlockError` is what they raise.
 """
 
 from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
 from ldsvm.estimator import LDSVMClassifier
-from ldsvm.export import to_onnx
+from ldsvm.export import onnx_inputs, to_onnx
 from ldsvm.path import fit_path
 from ldsvm.saving import load, save
 from ldsvm.sizes import size_path, smallest
@@ -23,6 +23,7 @@ __all__ = [
     "__version__",
     "fit_path",
     "load",
+    "onnx_inputs",
     "save",
     "size_path",
     "smallest",

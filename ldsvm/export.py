@@ -1,4 +1,4 @@
-"""A fitted classifier, and the linear steps before it, as one ONNX graph for programs without Python."""
+"""A fitted classifier, and the steps before it, as one ONNX graph for programs without Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LINEAR = (
     "FastICA", "IncrementalPCA", "LinearDiscriminantAnalysis", "MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler",
     "SelectKBest", "StandardScaler", "TruncatedSVD", "VarianceThreshold",
 )  # fmt: skip
-OPSET, IR = 18, 9  # of early 2023: what runs ONNX today runs these
+OPSET, ML_OPSET, IR = 18, 3, 9  # of early 2023: what runs ONNX today runs these
+OUTPUTS = ("decision", "label", "latent")
 
 
 class NotExported(ValueError):
@@ -32,14 +33,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     model: an `LDSVMClassifier` with ``map="rbf"``, "adaptive_rbf" or "linear", or a scikit-learn pipeline that ends in
     one and whose other steps are linear: FastICA, IncrementalPCA, LinearDiscriminantAnalysis, MaxAbsScaler,
     MinMaxScaler, PCA, RobustScaler, SelectKBest, StandardScaler, TruncatedSVD, VarianceThreshold; these become one
-    matrix. path: where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does, and
-    gives ``decision`` (N, K), or (N,) for two classes, as `decision_function` does, ``label`` (N,) and ``latent``
-    (N, L). All of it is float32: where two classes tie to within its rounding, as they do far from all training rows,
-    the label can be the other one.
+    matrix. Before them may come a SimpleImputer, or the step ``table`` of an experiment on a table of mixed columns.
+    path: where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does; of a table
+    it takes each column by its name, (N, 1), see `onnx_inputs`. It gives ``decision`` (N, K), or (N,) for two classes,
+    as `decision_function` does, ``label`` (N,) and ``latent`` (N, L). All of it is float32: where two classes tie to
+    within its rounding, as they do far from all training rows, the label can be the other one.
 
     Needs the package onnx (``pip install onnx``). Raises NotExported for other maps and steps, for
-    ``multi_class="ovo"`` with more than two classes, whose votes are no part of ONNX, and for labels that are neither
-    numbers nor texts; sklearn's NotFittedError for an unfitted model.
+    ``multi_class="ovo"`` with more than two classes, whose votes are no part of ONNX, for tables with a column of texts
+    or with ``numbers: quantile``, and for labels that are neither numbers nor texts; sklearn's NotFittedError for an
+    unfitted model.
 
     Examples
     --------
@@ -58,33 +61,72 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     graph = _Graph(onnx)
     classifier = _checked(steps[-1])
-    affine = _composed(steps[:-1], classifier)
-    features = _features(graph, classifier, affine)
+    x, linear = _first(graph, [step for step in steps[:-1] if step is not None and step != "passthrough"])
+    affine = _composed(linear, classifier)
+    if not graph.inputs:
+        graph.input("X", "FLOAT", len(affine.center))
+    features = _features(graph, x, classifier, affine)
     outputs = _outputs(graph, classifier, features)
-    info = onnx.TensorProto
-    X = onnx.helper.make_tensor_value_info("X", info.FLOAT, ["N", len(affine.center)])
-    whole = onnx.helper.make_graph(graph.nodes, "ldsvm", [X], outputs, graph.constants)
-    made = onnx.helper.make_model(whole, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="ldsvm")
+    whole = onnx.helper.make_graph(graph.nodes, "ldsvm", graph.inputs, outputs, graph.constants)
+    opsets = [onnx.helper.make_opsetid(*one) for one in (("", OPSET), ("ai.onnx.ml", ML_OPSET))]
+    made = onnx.helper.make_model(whole, opset_imports=opsets, producer_name="ldsvm")
     made.ir_version = IR
     onnx.checker.check_model(made, full_check=True)
     return replaced(path, lambda file: file.write(made.SerializeToString()), NotExported)
 
 
+def onnx_inputs(model: Any, X: Any) -> dict[str, Array]:
+    """Return what the graph of a model takes for the rows X, by name, as onnxruntime's ``session.run`` wants it.
+
+    model: as `to_onnx` takes it. X: as its `predict` takes it. Numbers are ``X`` (N, D) float32. Each column of a mixed
+    table is an input of its own, (N, 1): numbers and yes/no (1 and 0) are float64 with NaN for a gap, dates float64
+    seconds since 1970 in UTC with NaN for a gap, and categories strings with "" for a gap. Values that are not of a
+    column's role raise a ValueError.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ldsvm import LDSVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> onnx_inputs(LDSVMClassifier(n_basis=20, random_state=0).fit(X, y), X)["X"].shape
+    (150, 4)
+    """
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    if hasattr(steps[0], "graph_inputs"):
+        inputs: dict[str, Array] = steps[0].graph_inputs(X)
+        return inputs
+    return {"X": np.ascontiguousarray(X, dtype=np.float32)}
+
+
 class _Graph:
-    """Nodes and constants as they are added."""
+    """Inputs, nodes and constants as they are added; names inside begin with /, so that columns may have any other."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx
+        self.inputs: list[Any] = []
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
+    def type(self, name: str) -> int:
+        """Return the number of a type such as FLOAT."""
+        return int(self.onnx.TensorProto.DataType.Value(name))
+
+    def input(self, name: str, type: str, width: int) -> None:
+        """Add an input (N, width)."""
+        if name in OUTPUTS or name.startswith("/"):
+            raise NotExported(f"column {name!r} has a name that the graph uses itself; rename it and train again.")
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.type(type), ["N", width]))
+
     def constant(self, name: str, value: Array) -> str:
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
+        """Add a constant and return its name in the graph."""
+        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), f"/{name}"))
+        return f"/{name}"
 
     def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **attributes))
-        return output
+        """Add a node with one output and return its name in the graph."""
+        name = output if output in OUTPUTS else f"/{output}"
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
 
 
 def _checked(classifier: Any) -> Any:
@@ -114,9 +156,35 @@ class _Affine:
     offset: Array
 
 
+def _first(graph: _Graph, steps: list[Any]) -> tuple[str, list[Any]]:
+    """Add the steps that are not linear, which come first, and return the name of what they make, and the others."""
+    if steps and type(steps[0]).__name__ == "SimpleImputer":
+        return _imputed(graph, steps[0]), steps[1:]
+    x = "X"
+    while steps and hasattr(steps[0], "add_nodes"):
+        try:
+            x = steps[0].add_nodes(graph, x)
+        except ValueError as error:
+            raise NotExported(str(error)) from error
+        steps = steps[1:]
+    return x, steps
+
+
+def _imputed(graph: _Graph, step: Any) -> str:
+    if step.add_indicator or not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
+        raise NotExported(
+            "step SimpleImputer marks gaps, or takes other values for them; allowed: missing_values=nan and "
+            "add_indicator=False."
+        )
+    if np.isnan(fill := np.asarray(step.statistics_, dtype=np.float32)).any():
+        raise NotExported("step SimpleImputer leaves columns out; allowed: keep_empty_features=True.")
+    graph.input("X", "FLOAT", len(fill))
+    gaps = graph.node("IsNaN", ["X"], "gaps")
+    return graph.node("Where", [gaps, graph.constant("fill", fill), "X"], "imputed")
+
+
 def _composed(steps: list[Any], classifier: Any) -> _Affine:
     """Return what the steps are together."""
-    steps = [step for step in steps if step is not None and step != "passthrough"]
     for step in steps:
         if type(step).__name__ not in LINEAR or not type(step).__module__.startswith("sklearn."):
             raise NotExported(f"step {type(step).__name__} cannot be exported; allowed: {', '.join(LINEAR)}.")
@@ -138,10 +206,10 @@ def _composed(steps: list[Any], classifier: Any) -> _Affine:
     return _Affine(center, rows[1:] - rows[0], rows[0])
 
 
-def _features(graph: _Graph, classifier: Any, affine: _Affine) -> str:
+def _features(graph: _Graph, x: str, classifier: Any, affine: _Affine) -> str:
     """Add phi(x) and return its name."""
     basis = classifier.map_.basis
-    x = graph.node("Sub", ["X", graph.constant("center", affine.center)], "centred")
+    x = graph.node("Sub", [x, graph.constant("center", affine.center)], "centred")
     shift = basis.centers.mean(axis=0, dtype=np.float64) if isinstance(basis, Gaussians) else np.zeros(basis.size)
     offset = (affine.offset - shift).astype(np.float32)
     if affine.A is not None:

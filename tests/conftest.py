@@ -61,6 +61,12 @@ def make_tables(shared: Path) -> Iterator[Callable[[str, str], None]]:
         yield make
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the files of figures empty, for tests of what a page says: drawing takes most of its time."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: None)
+
+
 @pytest.fixture(scope="session")
 def digits() -> tuple[Floats, NDArray[np.intp]]:
     """The first 400 rows of scikit-learn's digits in [0, 1], read-only so that no test can change another's data."""

@@ -26,12 +26,13 @@ def small(**changes: Any) -> LDSVMClassifier:
     return LDSVMClassifier(**{"n_basis": 40, "random_state": 0, "n_jobs": 1, **changes})
 
 
-def ran(file: Path, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def ran(file: Path, rows: Any) -> dict[str, NDArray[Any]]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, {"X": rows}), strict=True))
+    inputs = rows if isinstance(rows, dict) else {"X": rows}
+    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 @pytest.mark.slow

@@ -135,6 +135,7 @@ def test_public_names() -> None:
         "save",
         "size_path",
         "smallest",
+        "onnx_inputs",
         "to_onnx",
     }
     assert all(hasattr(ldsvm, name) for name in ldsvm.__all__)

@@ -1,4 +1,8 @@
-"""Content as one Parquet file per data set: fast to read, verified on every read, never half written."""
+"""Content as one Parquet file per data set: fast to read, verified on every read, never half written.
+
+Inputs that lie in a file, see `ldsvm.datasets.large`, are kept beside it in .npy files, texts in Arrow files; both
+are mapped.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ldsvm.atomic import replacing
-from ldsvm.datasets import columns
+from ldsvm.datasets import columns, large
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.column import Column
-from ldsvm.datasets.dataset import DataError, Raw
+from ldsvm.datasets.dataset import DataError, Raw, stored_texts, without_stored
+from ldsvm.datasets.large import in_file
+from ldsvm.datasets.stored_texts import StoredTexts
 from ldsvm.datasets.words import cut
 
 # What reading a damaged file may raise; its metadata may give sizes beyond memory, or nest too deep for JSON.
@@ -62,6 +70,9 @@ def write(path: Path, raw: Raw, about: Mapping[str, str] | None = None) -> None:
     about: more facts for the file's metadata, such as the configuration it was read with.
     """
     pa, pq = optional("pyarrow"), optional("pyarrow.parquet")
+    parts = {name: rows for name, rows in (("train", raw.train), ("test", raw.test)) if rows is not None}
+    mapped, table = any(in_file(rows.X) for rows in parts.values()), raw.train.table
+    stored = [place for place, column in enumerate(table or ()) if isinstance(column.values, StoredTexts)]
     facts = {
         "version": VERSION.decode(),
         "sha256": raw.sha256(),
@@ -70,15 +81,23 @@ def write(path: Path, raw: Raw, about: Mapping[str, str] | None = None) -> None:
         "test": json.dumps(raw.test is not None),
         "n_features": json.dumps(raw.train.n_features),
         "columns": json.dumps(raw.train.columns),
-        "table": json.dumps(None if raw.train.table is None else [asdict(column) for column in raw.train.table]),
+        "table": json.dumps(table and [asdict(without_stored(column)) for column in table]),
+        "mapped": json.dumps(mapped),
+        "stored": json.dumps(stored),
         "code": _code_version(),
         **(about or {}),
     }
     metadata = {f"ldsvm.{key}".encode(): value.encode() for key, value in facts.items()}
-    tables = (table for rows in (raw.train, raw.test) if rows is not None for table in columns.to_tables(rows))
+    tables = (table for rows in parts.values() for table in columns.to_tables(rows, not mapped))
     first = next(tables)
     schema = first.schema.with_metadata(metadata)
     try:
+        for name, rows in parts.items() if mapped else ():
+            with replacing(_beside(path, f"{name}.npy")) as temporary, temporary.open("wb") as file:
+                large.save(file, rows.X)
+        for place, texts in zip(stored, stored_texts(raw.train), strict=True):
+            with replacing(_beside(path, f"{place}.arrow")) as temporary:
+                texts.save(temporary)
         # Without a dictionary and with zstd the lists decode five times faster than with the defaults.
         options: dict[str, Any] = {"compression": "zstd", "use_dictionary": ["label"]}
         options["memory_pool"] = pa.system_memory_pool()
@@ -99,10 +118,21 @@ def _read(path: Path) -> tuple[Raw, str]:
     if json.loads(about[b"ldsvm.test"]):
         cuts.append(file.metadata.num_rows)
     known = json.loads(about.get(b"ldsvm.table", b"null"))
-    table = None if known is None else tuple(Column(**{**one, "values": tuple(one["values"])}) for one in known)
-    parts = columns.read_rows(file, cuts, None if names is None else tuple(names), n_features, table)
+    for one in known or ():
+        one["values"] = tuple(one["values"])
+    for place in json.loads(about.get(b"ldsvm.stored", b"[]")):
+        known[place]["values"] = StoredTexts.read(_beside(path, f"{place}.arrow"))
+    table = None if known is None else tuple(Column(**one) for one in known)
+    inputs = None
+    if json.loads(about.get(b"ldsvm.mapped", b"false")):
+        inputs = [np.load(_beside(path, f"{name}.npy"), mmap_mode="r") for name in ("train", "test")[: len(cuts)]]
+    parts = columns.read_rows(file, cuts, None if names is None else tuple(names), n_features, table, inputs)
     raw = Raw(parts[0], parts[1] if len(parts) > 1 else None, about[b"ldsvm.source"].decode())
     return raw, about[b"ldsvm.sha256"].decode()
+
+
+def _beside(path: Path, name: str) -> Path:
+    return path.with_suffix(f".{name}")
 
 
 def _code_version() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 INPUTS = ("number", "category", "yes/no", "date", "text")
@@ -13,13 +14,13 @@ class Column:
     """One column of a table.
 
     role: one of INPUTS, or why it is none (identifier, constant, too many values …), with the reason. values: of a
-    category, or the texts, by code. how: the way in which dates are written, as pandas takes it; empty where they are
-    no texts.
+    category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the way in which dates are
+    written, as pandas takes it; empty where they are no texts.
     """
 
     name: str
     role: str
-    values: tuple[str, ...] = ()
+    values: Sequence[str] = ()
     reason: str = ""
     how: str = ""
 

@@ -1,7 +1,7 @@
 """Rows as Arrow columns and back, a group of rows at a time.
 
 Inputs are one column of lists of fixed size (dense), two columns of lists (sparse: column numbers and values), or
-one column of texts; labels are dictionary-encoded.
+one column of texts; labels are dictionary-encoded. Inputs may also lie in files of their own.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ def group_size(rows: Rows) -> int:
     return max(1, GROUP // max(1, width))
 
 
-def to_tables(rows: Rows) -> Iterator[Any]:
-    """Yield the rows as Arrow tables, one for each group of rows, so that no second copy of all inputs is made."""
+def to_tables(rows: Rows, inputs: bool = True) -> Iterator[Any]:
+    """Yield the rows as Arrow tables, one for each group of rows, so that no second copy of all inputs is made.
+
+    inputs: whether these are among the columns.
+    """
     pa = optional("pyarrow")
     small = {"label": pa.array(rows.y).dictionary_encode()}
     for name, column in EXTRAS.items():
@@ -41,7 +44,8 @@ def to_tables(rows: Rows) -> Iterator[Any]:
     size = group_size(rows)
     for start in range(0, max(1, len(rows)), size):
         inside = slice(start, start + size)
-        yield pa.table({**_inputs(rows.X[inside], rows.kind), **{k: v[inside] for k, v in small.items()}})
+        more = _inputs(rows.X[inside], rows.kind) if inputs else {}
+        yield pa.table({**more, **{k: v[inside] for k, v in small.items()}})
 
 
 def _inputs(X: Any, kind: str) -> dict[str, Any]:
@@ -57,16 +61,24 @@ def _inputs(X: Any, kind: str) -> dict[str, Any]:
 
 
 def read_rows(
-    file: Any, cuts: list[int], columns: tuple[str, ...] | None, n_features: int | None, table: Table | None = None
+    file: Any,
+    cuts: list[int],
+    columns: tuple[str, ...] | None,
+    n_features: int | None,
+    table: Table | None = None,
+    inputs: list[Any] | None = None,
 ) -> list[Rows]:
     """Return the parts of a Parquet file that end at the row numbers `cuts`; views where they can be.
+
+    inputs: of each part, where they are in files of their own.
 
     Raises ValueError for columns of another type, KeyError for missing ones.
     """
     names = file.schema_arrow.names
     small = {name: plain(file.read([name])[name]) for name in names if name in ("label", *EXTRAS.values())}
-    reader = {"text": _texts, "features": _dense, "values": _sparse}[next(n for n in names if n != "indices")]
-    inputs = reader(file, cuts, n_features)
+    if inputs is None:
+        reader = {"text": _texts, "features": _dense, "values": _sparse}[next(n for n in names if n != "indices")]
+        inputs = reader(file, cuts, n_features)
     parts = []
     for X, start, end in zip(inputs, [0, *cuts], cuts, strict=False):
         extras = {name: small[column][start:end] for name, column in EXTRAS.items() if column in small}
@@ -141,6 +153,8 @@ def whole(column: Any) -> Any:
 def plain(column: Any) -> NDArray[Any]:
     """Return numbers and dates as they are, everything else, and whatever has gaps, as an object array."""
     pa = optional("pyarrow")
+    if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+        return np.concatenate([shared(piece) for piece in column.chunks] or [np.zeros(0, dtype=object)])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if column.null_count or pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -148,6 +162,14 @@ def plain(column: Any) -> NDArray[Any]:
         found[:] = column.to_pylist()
         return found
     return np.asarray(column.to_numpy())
+
+
+def shared(piece: Any) -> NDArray[Any]:
+    """Return one piece of few texts as an object array of str and None, one object for equal texts."""
+    found = piece if hasattr(piece, "dictionary") else piece.dictionary_encode()
+    words = np.array([*found.dictionary.to_pylist(), None], dtype=object)
+    gap = len(words) - 1
+    return words[found.indices.fill_null(gap).to_numpy(zero_copy_only=False)]
 
 
 def _as_whole_numbers(labels: NDArray[Any]) -> NDArray[Any]:

@@ -15,6 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.entry import Entry
+from ldsvm.datasets.large import PickedRows, in_file
+from ldsvm.datasets.stored_texts import StoredTexts
+
+ROWS = 50_000  # that a digest takes at a time
 
 
 class DataError(ValueError):
@@ -36,9 +40,9 @@ class Rows:
 
     X is one of four: dense (N, D) uint8 or float32, NaN where a value is missing; sparse, an (N, D) float32 CSR
     matrix; text, (N,) str in an object array; or, with ``table``, the (N, D) float64 codes of a table's columns, see
-    `ldsvm.datasets.files.roles`. y (N,) are whole numbers, or str in an object array; a missing
-    label is None. ``columns`` are the D names of the inputs, or None. ``groups`` (N,) and ``times`` (N,), numbers,
-    dates or str, are None where the source has none.
+    `ldsvm.datasets.files.roles`, which lie in a file where they are many, see `ldsvm.datasets.large`. y (N,) are whole
+    numbers, or str in an object array; a missing label is None. ``columns`` are the D names of the inputs, or None.
+    ``groups`` (N,) and ``times`` (N,), numbers, dates or str, are None where the source has none.
     """
 
     X: Any = field(repr=False)
@@ -69,9 +73,9 @@ class Rows:
         """Return the rows of these numbers (n,), or where a mask (N,) is true."""
         which = np.asarray(rows)
         which = which if which.size else which.astype(np.int64)  # an empty list is no list of floats
-        found = {name: getattr(self, name) for name in ("X", "y", "groups", "times")}
+        found = {name: getattr(self, name) for name in ("y", "groups", "times")}
         parts: dict[str, Any] = {name: part[which] for name, part in found.items() if part is not None}
-        return replace(self, **parts)
+        return replace(self, X=PickedRows(self.X, which) if in_file(self.X) else self.X[which], **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,15 @@ class Raw:
                 digest.update(f"{name}{ending} {kind} {array.shape}\n".encode())
                 for block in blocks:
                     digest.update(block)
+            for texts in () if rows is None else stored_texts(rows):
+                for block in texts.content():
+                    digest.update(block)
         return digest.hexdigest()
+
+
+def stored_texts(rows: Rows) -> list[StoredTexts]:
+    """Return the texts of a table that lie in files, column by column."""
+    return [column.values for column in rows.table or () if isinstance(column.values, StoredTexts)]
 
 
 def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
@@ -110,13 +122,19 @@ def _arrays(rows: Rows) -> Iterable[tuple[str, NDArray[Any]]]:
     if rows.columns is not None:
         yield "columns", np.array(rows.columns, dtype=object)
     if rows.table is not None:
-        yield "table", np.array([json.dumps(asdict(column)) for column in rows.table], dtype=object)
+        yield "table", np.array([json.dumps(asdict(without_stored(column))) for column in rows.table], dtype=object)
+
+
+def without_stored(column: Column) -> Column:
+    """Return a column without the texts that lie in a file, which no JSON holds."""
+    return replace(column, values=()) if isinstance(column.values, StoredTexts) else column
 
 
 def _bytes(array: NDArray[Any]) -> tuple[str, Iterable[Any]]:
     """Return the name of an array's type and its bytes; texts are their lengths (-1: missing), then UTF-8."""
     if array.dtype.kind in "biufM":
-        return str(array.dtype), [np.ascontiguousarray(array).view(f"V{array.itemsize}").data]
+        parts = (array[start : start + ROWS] for start in range(0, len(array), ROWS))
+        return str(array.dtype), (np.ascontiguousarray(part).view(f"V{array.itemsize}").data for part in parts)
     lengths = (-1 if text is None else len(_utf8(text)) for text in array)
     first = np.fromiter(lengths, dtype="<i8", count=len(array))
     # Encoded twice, so that there is never a second copy of all texts.

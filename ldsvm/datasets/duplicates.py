@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.flaws import block_of, blocks, step_of
+from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.validation import Finding
 from ldsvm.datasets.words import listing
@@ -18,7 +19,7 @@ def duplicates(
     train: Rows, part: Rows, keys: NDArray[np.uint64], name: str, numbers: dict[str, Indices]
 ) -> list[Finding]:
     """Return how many rows of a part are training rows too, with the label of one of those or with none of theirs."""
-    _, codes = np.unique(np.concatenate([train.y, part.y]), return_inverse=True)
+    _, codes = coded(np.concatenate([train.y, part.y]))
     # A label's code times an odd number keeps equal inputs of different labels apart; uint64 wraps around.
     marks = codes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     ours = keys_of(part.X)

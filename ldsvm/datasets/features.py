@@ -12,6 +12,8 @@ svd            the same without centring (`TruncatedSVD`), for sparse inputs of 
 scale          columns of mean 0 and variance 1; sparse inputs keep their mean, and so their zeros
 minmax         columns from 0 to 1 (dense inputs); max_abs: columns from -1 to 1, zeros stay zeros
 normalize      rows of Euclidean length 1, whatever the size of their values
+a.path.Class   a transformer by its import path, with its parameters; with ``columns`` after the step table,
+               it takes these columns of the table in place of that step
 =============  ===========================================================================================
 """
 
@@ -19,17 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from ldsvm.datasets import finite
+from ldsvm.datasets import finite, transformers
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.step_summary import kind_of, summarise_step
 from ldsvm.datasets.steps import Step
 from ldsvm.datasets.table_cells import check_cells, check_roles
+from ldsvm.datasets.transformers import is_path
 
 ON_TEXT = ("strip_headers", "tfidf")
 # What a step makes; the others leave the kind as it is.
@@ -52,14 +56,15 @@ def pipeline(
     made: list[tuple[str, Any]] = []
     if kind == "table":
         check_roles(roles or {})
-        steps = steps if steps and steps[0].name == "table" else [Step("table"), *steps]
+        steps = _with_own_columns(steps if steps and steps[0].name == "table" else [Step("table"), *steps])
     elif missing == "impute" and kind != "text":
         made.append(("impute", SimpleImputer(strategy="median", keep_empty_features=True)))
     now = kind
     for i, step in enumerate(steps):
         _check_place(step, now, kind)
         times = sum(before.name == step.name for before in steps[: i + 1])
-        made.append((step.name if times == 1 else f"{step.name}-{times}", _make(step, now, seed, roles)))
+        name = step.name.replace(".", "_")  # which scikit-learn does not take
+        made.append((name if times == 1 else f"{name}-{times}", _make(step, now, seed, roles)))
         now = AFTER.get(step.name, now)
     if now == "text":
         raise DataError("The inputs are texts, and features has no step that makes numbers of them; allowed: tfidf.")
@@ -69,6 +74,11 @@ def pipeline(
 def _check_place(step: Step, now: str, kind: str) -> None:
     """Refuse a step that cannot follow: ``now`` is what the steps before it made of inputs of this kind."""
     name = f"features.{step.name}"
+    if is_path(step.name) and "columns" in step.params:
+        raise DataError(
+            f"{name}.columns names columns, which only a table has whose columns have roles; allowed: right after the "
+            "step table, or without columns (a table of numbers has roles where dataset.columns names one)."
+        )
     if step.name == "table" and kind != "table":
         raise DataError(
             f"{name} needs a table with roles of its columns, but the inputs are {_called(kind)}; "
@@ -86,6 +96,23 @@ def _check_place(step: Step, now: str, kind: str) -> None:
         raise DataError(f"{name} would fill the zeros of sparse inputs; allowed: max_abs, which keeps them.")
     if now == "sparse" and step.params.get("with_mean"):
         raise DataError(f"{name}.with_mean is True, which would fill the zeros of sparse inputs; allowed: false.")
+
+
+def _with_own_columns(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps with those that take columns of the table as a parameter of the step table."""
+    table, *others = steps
+    own = list(takewhile(lambda step: is_path(step.name) and "columns" in step.params, others))
+    if not own:
+        return list(steps)
+    made = [
+        {
+            "path": step.name,
+            "columns": step.params["columns"],
+            "params": {key: value for key, value in step.params.items() if key != "columns"},
+        }
+        for step in own
+    ]
+    return [Step("table", {**table.params, "own": made}), *others[len(own) :]]
 
 
 def _called(kind: str) -> str:
@@ -112,8 +139,10 @@ def _make(step: Step, now: str, seed: int, roles: Mapping[str, str] | None) -> A
         "max_abs": preprocessing.MaxAbsScaler,
         "normalize": UnitRows,
     }
+    if is_path(step.name):
+        return transformers.make(step.name, step.params)
     # YAML has lists only, and scikit-learn wants a tuple.
-    params = {key: tuple(value) if isinstance(value, list) else value for key, value in step.params.items()}
+    params = {k: tuple(v) if isinstance(v, list) and k != "own" else v for k, v in step.params.items()}
     return makers[step.name](**params)
 
 

@@ -59,6 +59,10 @@ def check_fitted(name: str, step: Any) -> None:
 def check_output(name: str, X: Any, numbers: Indices | None) -> None:
     """Raise `DataError` unless what a step made, (N, L) dense or sparse, is finite as float32; texts pass."""
     rows = _rows(X, lambda values: ~np.isfinite(values.astype(np.float32, copy=False))) if X.ndim == 2 else NONE
+    if len(rows) and len(gaps := _rows(X, np.isnan)):
+        raise DataError(
+            f"{called(name)}: the results are no numbers (NaN) in {_row_list(gaps, numbers)}; allowed: numbers."
+        )
     if len(rows):
         raise DataError(
             f"{called(name)}: the results are beyond ±3.4e38, the range of float32, in "

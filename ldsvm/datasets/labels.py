@@ -17,6 +17,25 @@ RARE = 0.05  # share of the rows below which a class is rare
 FLAGS = {"yes", "no", "true", "false", "on", "off", "y", "n"}  # words that YAML 1.1 or 1.2 takes for true and false
 
 
+def coded(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the sorted distinct values of y (N,) and the place of each row's among them (N,), as `np.unique` does.
+
+    Of Python objects only the distinct ones are sorted. Raises TypeError for numbers and texts together.
+
+    Examples
+    --------
+    >>> coded(np.array(["b", "a", "b"], dtype=object))[1].tolist()
+    [1, 0, 1]
+    """
+    if y.dtype != object:
+        return np.unique(y, return_inverse=True)
+    from pandas import factorize
+
+    places, found = factorize(y, use_na_sentinel=False)
+    values, rank = np.unique(found, return_inverse=True)
+    return values, rank[places]
+
+
 def relabel(y: ArrayLike, how: str) -> NDArray[Any]:
     """Return the labels y (N,) unchanged (``original``), or digits as 0 for even and 1 for odd (``parity``).
 
@@ -81,7 +100,8 @@ def rare_classes(y: NDArray[Any]) -> list[str]:
     >>> rare_classes(np.array(["no"] * 99 + ["yes"]))
     ["class 'yes' has 1 of 100 rows (1.0 %): look at its own error, and try params: {class_weight: balanced}."]
     """
-    values, counts = np.unique(y, return_counts=True)
+    values, codes = coded(y)
+    counts = np.bincount(codes)
     least = int(counts.argmin())
     if counts[least] >= RARE * len(y):
         return []

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import Rows
+from ldsvm.datasets.labels import coded
 from ldsvm.datasets.validation import Finding, named
 
 LEAST = 5  # rows of each class, and of each value on average: fewer may agree by chance
@@ -24,7 +25,7 @@ def leaks(rows: Rows) -> list[Finding]:
     """
     if rows.kind not in ("dense", "table"):
         return []
-    _, codes = np.unique(rows.y, return_inverse=True)
+    _, codes = coded(rows.y)
     found = [column for column in range(rows.X.shape[1]) if determines(rows.X[:, column], codes)]
     several = len(found) > 1
     text = f"{named(rows, np.array(found, dtype=np.int64))} alone {'determine' if several else 'determines'} the label"

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ldsvm.datasets.files.coding import read_frame
+from ldsvm.datasets.table_graph import graph_inputs
+from ldsvm.datasets.table_schema import Allowed
 
 
 class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -18,7 +21,7 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     roles : what each input column is, by name: "number", "category", "yes/no", "date" or "text"
     days : how dates are written, by name, where they are texts; "ISO8601" or a format of `strptime`
-    schema : what each column had in training, the fields of `Allowed`; it is only kept here, for those who check rows
+    schema : what each column had in training; only models of older versions have it here, see `schema_of`
 
     Examples
     --------
@@ -46,6 +49,21 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return a table with the columns of ``roles``. Raises `DataError`, a ValueError, for what is none of them."""
         return read_frame(X, self.roles, self.days or {})
+
+    def graph_inputs(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the ONNX graph for a table X, see `ldsvm.onnx_inputs`."""
+        return graph_inputs(self.transform(X), self.roles)
+
+    def add_nodes(self, graph: Any, x: str) -> str:
+        """Add nothing to an ONNX graph: its inputs are typed already."""
+        return x
+
+
+def schema_of(model: Any) -> tuple[Allowed, ...]:
+    """Return what the columns of a table had when a model was trained on it; nothing for other inputs."""
+    reader = reader_of(model)
+    schema = getattr(model, "schema_", None) or (reader.schema if reader else None)
+    return tuple(Allowed(**one) for one in schema or ())
 
 
 def reader_of(model: Any) -> RawTable | None:

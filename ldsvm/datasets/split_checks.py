@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.duplicates import duplicates, keys_of
+from ldsvm.datasets.flaws import blocks
+from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.validation import Finding, named
 from ldsvm.datasets.words import listing
@@ -64,7 +66,8 @@ def _original(split: Split, kept: Indices | None, kept_test: Indices | None) -> 
 
 
 def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
-    values, first, counts = np.unique(y, return_index=True, return_counts=True)
+    values, codes = coded(y)
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     once = counts == 1
     text = f"Training has only one row of {listing('label', values[once])} ({listing('row', numbers[first[once]])})."
     return [Finding("warning", text)] if once.any() else []
@@ -72,7 +75,8 @@ def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
 
 def _unbalanced(y: NDArray[Any]) -> list[Finding]:
     """Return a remark on the rarest class of more than one row, where it is small."""
-    values, counts = np.unique(y, return_counts=True)
+    values, codes = coded(y)
+    counts = np.bincount(codes, minlength=len(values))
     least = min(np.flatnonzero(counts > 1), key=lambda k: counts[k], default=None)
     if least is None or counts[least] >= min(SMALL, 0.5 / len(values)) * len(y):
         return []
@@ -104,7 +108,8 @@ def _varying(train: Rows) -> Indices:
         low, high = (getattr(X, name)(axis=0).toarray().ravel() for name in ("nanmin", "nanmax"))
     else:
         used = np.arange(train.X.shape[1])
-        low, high = (function.reduce(train.X, axis=0) for function in (np.fmin, np.fmax))
+        ends = [[of.reduce(block, axis=0) for of in (np.fmin, np.fmax)] for _, block in blocks(train.X)]
+        low, high = (of.reduce(found) for of, found in zip((np.fmin, np.fmax), zip(*ends, strict=True), strict=True))
     return used[low < high].astype(np.int64)  # NaN, where every value is missing, compares as False
 
 
@@ -122,7 +127,8 @@ def _not_comparable(train: Rows, part: Rows, name: str) -> list[Finding]:
 
 
 def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) -> list[Finding]:
-    trained, seen, findings = np.unique(y), np.unique(y_part), []
+    (trained, _), (seen, _) = coded(y), coded(y_part)
+    findings = []
     new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
     if len(new):
         rows = listing("row", numbers[np.isin(y_part, new)])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.grouping import whole_groups
+from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.timestamps import parse_times
 from ldsvm.datasets.words import listing
@@ -205,7 +206,7 @@ def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArra
 def _codes(name: str, values: NDArray[Any]) -> tuple[Indices, Indices]:
     """Return each row's distinct value as a number (N,), in sorted order, and how often each occurs (K,)."""
     try:
-        _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+        _, codes = coded(values)
     except TypeError as error:
         raise DataError(f"{name} mixes numbers and texts, but must hold one or the other.") from error
-    return codes, counts
+    return codes, np.bincount(codes)

@@ -53,13 +53,16 @@ def _imputed(X: Any) -> str:
 def _table(step: Any, features: int) -> str:
     """Return how many features each group of columns became, and which categories are target-encoded."""
     parts, texts = [], [0, 0]
-    for group, _, columns in step.columns_.transformers_:
+    for group, fitted, columns in step.columns_.transformers_:
         place = step.columns_.output_indices_[group]
         made = place.stop - place.start
         if group == "many":
             parts.append(f"{made:,} of the target-encoded {listing('column', columns)}")
         elif group in NOUNS:
             parts.append(f"{made:,} of {len(columns):,} {NOUNS[group][len(columns) > 1]}")
+        elif group.startswith("own-"):
+            names = [columns] if isinstance(columns, str) else columns
+            parts.append(f"{made:,} of {listing('column', names)} by {type(fitted).__name__}")
         elif group.startswith("text-"):
             texts = [texts[0] + 1, texts[1] + made]
     if texts[0]:

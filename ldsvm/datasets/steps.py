@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.transformers import is_path
 from ldsvm.datasets.words import unknown
 
 
@@ -97,8 +98,9 @@ STEPS: Mapping[str, Mapping[str, Rule]] = {
 def parse(value: Any) -> tuple[Step, ...]:
     """Return the steps of the key ``features`` of an experiment file: a list of names, or of ``name: {parameter: …}``.
 
-    None and an empty list are no steps: the inputs stay as they are. Raises `DataError` for another shape, unknown
-    names and values that are not allowed.
+    A name with a dot is the import path of a transformer, see `ldsvm.datasets.transformers`. None and an empty list are
+    no steps: the inputs stay as they are. Raises `DataError` for another shape, unknown names and values that are not
+    allowed.
 
     Examples
     --------
@@ -119,6 +121,8 @@ def _step(place: str, entry: Any) -> Step:
     if not isinstance(named, dict) or len(named) != 1:
         raise DataError(f'{place} is {entry!r}; allowed: one step, "name" or "name: {{parameter: value}}".')
     [(name, params)] = named.items()
+    if isinstance(name, str) and is_path(name):
+        return _by_path(name, {} if params is None else params)
     if name not in STEPS:
         raise DataError(unknown(f'{place} "{name}"', name, STEPS))
     params = {} if params is None else params
@@ -133,4 +137,15 @@ def _step(place: str, entry: Any) -> Step:
             raise DataError(f"features.{name}.{key} is {value!r}; allowed: {STEPS[name][key].allowed}.")
     if "n_components" in STEPS[name] and "n_components" not in params:
         raise DataError(f"features.{name} needs n_components: {STEPS[name]['n_components'].allowed}.")
+    return Step(name, params)
+
+
+def _by_path(name: str, params: Any) -> Step:
+    """Return a step that names a class; nothing is imported yet."""
+    if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
+        raise DataError(f"features.{name} is {params!r}; allowed: columns, and parameters by name.")
+    columns = params.get("columns", "all")
+    names = columns if isinstance(columns, list) else [columns]
+    if not names or not all(isinstance(one, str) for one in names):
+        raise DataError(f"features.{name}.columns is {columns!r}; allowed: a name, or a list of names.")
     return Step(name, params)

@@ -28,6 +28,11 @@ def save(folder: Path, name: str, array: Any) -> None:
         np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
 
 
+def create(folder: Path, name: str, rows: int, columns: int) -> Any:
+    """Return an array (N, D) of float32 in the file that `save` would write, mapped, to be filled."""
+    return np.lib.format.open_memmap(folder / f"{name}.npy", "w+", np.float32, (rows, columns))
+
+
 def load(folder: Path, name: str) -> Any:
     """Return what `save` wrote, mapped from disk and read-only."""
     if (folder / f"{name}.npy").exists():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.words import listing, shown
 
+SENTENCES = 5  # of a summary
 VALUES = 50  # of a category; more are not listed, and any is allowed
 
 
@@ -33,8 +34,8 @@ class Allowed:
     gaps: float = 1.0
 
 
-def seen(X: NDArray[np.float64], table: Sequence[Column]) -> list[Allowed]:
-    """Return what the columns of a table had, by the codes X (N, D) of those that are inputs.
+def seen(X: Any, table: Sequence[Column]) -> list[Allowed]:
+    """Return what the columns of a table had, by the codes X (N, D) of those that are inputs, or numbers of float32.
 
     Examples
     --------
@@ -43,17 +44,19 @@ def seen(X: NDArray[np.float64], table: Sequence[Column]) -> list[Allowed]:
     [Allowed(name='age', role='number', reason='', least=30, largest=50, values=None, gaps=0.0), \
 Allowed(name='town', role='category', reason='', least=None, largest=None, values=('Ulm',), gaps=0.5)]
     """
-    codes = iter(X.T)
-    return [_seen(next(codes), c) if c.used else Allowed(c.name, c.role, c.reason) for c in table]
+    places = iter(range(X.shape[1]))
+    return [_seen(X[:, next(places)], c) if c.used else Allowed(c.name, c.role, c.reason) for c in table]
 
 
-def _seen(codes: NDArray[np.float64], column: Column) -> Allowed:
-    known = np.unique(codes[~np.isnan(codes)])
+def _seen(codes: NDArray[Any], column: Column) -> Allowed:
+    known = codes[~np.isnan(codes)]
+    if column.role != "number":
+        known = np.unique(known)
     gaps = round(float(np.isnan(codes).mean()), 4) or float(np.isnan(codes).any()) / len(codes)
     least: float | str | None = None
     largest = values = None
     if column.role == "number" and len(known):
-        least, largest = _plain(known[0]), _plain(known[-1])
+        least, largest = (_plain(float(str(end))) for end in (known.min(), known.max()))  # 0.1 of float32 too
     if column.role == "date" and len(known):
         least = str(np.datetime64(int(np.floor(known[0])), "s")).replace("T00:00:00", "")
     if column.role == "category" and len(known) <= VALUES:
@@ -101,6 +104,13 @@ class Check:
             found.append(f"{text}{others}; allowed: {key[1]}.")
         return found
 
+    @property
+    def summary(self) -> list[str]:
+        """The first few sentences, and of how many other columns there are more."""
+        every = self.sentences
+        more = len(every) - SENTENCES
+        return every if more < 2 else [*every[:SENTENCES], f"{more:,} more columns have cells that are not allowed."]
+
     def _add(
         self, one: Allowed, wrong: NDArray[np.bool_], column: Any, given: str, rows: NDArray[Any], allowed: str
     ) -> None:
@@ -109,6 +119,7 @@ class Check:
             return
         if key not in self._first:
             cell = column.iloc[found[0]]
+            cell = float(str(cell)) if isinstance(cell, np.float32) else cell  # 0.95, not 0.949999988
             cell = str(cell) if one.role == "date" else _plain(cell)
             value = "a gap" if allowed == "no gaps" else shown(cell)
             self._first[key] = f"{given}: row {rows[found[0]]}, column {shown(one.name)} is {value}"
@@ -122,6 +133,8 @@ def _outside(one: Allowed, column: Any) -> list[tuple[NDArray[np.bool_], str]]:
     if one.role not in ("number", "date") or (one.least is None and one.largest is None):
         return []
     low, high = (limit(one.role, value) for value in (one.least, one.largest))
+    if column.dtype == np.float32:  # as the limits were when they were seen
+        low, high = (None if value is None else np.float32(value) for value in (low, high))
     wrong = np.zeros(len(column), bool)
     wrong |= False if low is None else (column < low).to_numpy()
     wrong |= False if high is None else (column > high).to_numpy()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,10 @@ from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, RobustScal
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.table_cells import check_cells, check_roles
+from ldsvm.datasets.table_graph import add_table, graph_inputs
 from ldsvm.datasets.table_parts import DateParts, Gaps, Words
+from ldsvm.datasets.transformers import make
+from ldsvm.datasets.words import shown, unknown
 
 FOLDS = 5  # of the training rows, for target encoding
 QUANTILES = 1000
@@ -62,6 +65,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Categories of more values than this are target-encoded.
     max_features : int, default=10000
         Words of each text column, the most frequent ones.
+    own : sequence of mappings, default=()
+        Transformers by import path that take columns in place of the groups above: ``path``, ``columns`` (names; one
+        name passes the column as (N,)) and ``params``.
     random_state : int, default=0
         Seed of the folds of target encoding, of components of words, and of the rows that quantiles are taken from.
 
@@ -90,6 +96,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rare: float = 10,
         many: int = 30,
         max_features: int = 10_000,
+        own: Sequence[Mapping[str, Any]] = (),
         random_state: int = 0,
     ) -> None:
         self.roles = roles
@@ -98,6 +105,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rare = rare
         self.many = many
         self.max_features = max_features
+        self.own = own
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> TableFeatures:
@@ -118,7 +126,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         groups = self._groups(X, y)
         if not groups:
             raise DataError(f"None of the {len(self.roles):,} columns has a training value; allowed: at least one.")
-        self.columns_ = ColumnTransformer(groups)
+        self.columns_ = ColumnTransformer(groups, sparse_threshold=0)
         with warnings.catch_warnings():
             # A class of fewer rows than folds is in some of them only, which is right here.
             warnings.filterwarnings("ignore", "The least populated class in y has only", UserWarning)
@@ -128,6 +136,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the features (n, L) of more rows X (n, D)."""
         return _float32(self.columns_.transform(check_cells(X, self.roles)))
 
+    def graph_inputs(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the ONNX graph for a table X (n, D), see `ldsvm.onnx_inputs`."""
+        return graph_inputs(check_cells(X, self.roles), self.roles)
+
+    def add_nodes(self, graph: Any, x: str) -> str:
+        """Add the inputs and this step to an ONNX graph and return the name of the features."""
+        return add_table(graph, self.roles, self.columns_.transformers_)
+
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the features, such as ``number__age``."""
         names: NDArray[np.object_] = self.columns_.get_feature_names_out()
@@ -136,8 +152,10 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _groups(self, X: Any, y: Any) -> list[tuple[str, Any, Any]]:
         """Return name, unfitted transformer and columns of each group that has columns."""
         of: dict[str, list[str]] = {}
+        own = self._own()
+        taken = {name for _, _, columns in own for name in np.atleast_1d(columns)}
         for name, role in self.roles.items():
-            if name not in self.empty_:
+            if name not in self.empty_ and name not in taken:
                 of.setdefault(role, []).append(name)
         many = [name for name in of.get("category", ()) if X[name].nunique(dropna=False) > self.many]
         few = [name for name in of.get("category", ()) if name not in many]
@@ -155,7 +173,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         words = Words(max_features=self.max_features, random_state=self.random_state)
         texts = [(f"text-{i}", words, name) for i, name in enumerate(of.get("text", ()))]
-        return [*(group for group in groups if group[2]), *texts]
+        return [*(group for group in groups if group[2]), *texts, *own]
+
+    def _own(self) -> list[tuple[str, Any, Any]]:
+        for one in self.own:
+            for name in np.atleast_1d(one["columns"]):
+                if name not in self.roles:
+                    raise DataError(unknown(f"features.{one['path']}.columns: {shown(name)}", name, self.roles))
+        return [(f"own-{i}", make(one["path"], one["params"]), one["columns"]) for i, one in enumerate(self.own)]
 
     def _filled(self, scaler: Any) -> Pipeline:
         if self.gaps == "own":

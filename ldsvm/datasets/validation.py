@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError, Rows, absent
 from ldsvm.datasets.flaws import Flaw, flaws
-from ldsvm.datasets.labels import alike, unknown
+from ldsvm.datasets.labels import alike, coded, unknown
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.words import listing, shown
 
@@ -162,7 +162,7 @@ def _one_type(y: NDArray[Any]) -> NDArray[Any] | None:
 def _wanted(y: NDArray[Any], classes: Sequence[Any] | None, official: bool) -> tuple[Indices, list[Finding]]:
     if classes is None:
         return np.arange(len(y)), []
-    values, codes = np.unique(y, return_inverse=True)
+    values, codes = coded(y)
     known = values.tolist()
     findings = [
         Finding("warning", f"no row has label {shown(name)}.") if official else Finding("error", unknown(name, known))
@@ -217,7 +217,7 @@ def _empty(rows: Rows, kept: Indices) -> list[Finding]:
 def _enough(rows: Rows, official: bool) -> list[Finding]:
     if official:
         return [] if len(rows) else [Finding("error", "no rows are left, but at least one is needed.")]
-    classes = len(np.unique(rows.y))
+    classes = len(coded(rows.y)[0])
     text = f"{len(rows):,} rows with {classes} distinct labels are left, but at least 2 labels are needed."
     return [] if classes > 1 else [Finding("error", text)]
 

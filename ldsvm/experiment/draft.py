@@ -26,6 +26,7 @@ from ldsvm.datasets.steps import parse
 from ldsvm.datasets.validation import counting
 from ldsvm.datasets.words import shown
 
+MANY_ROWS = 400_000  # more are read in blocks by all methods
 MOST_ROWS = 20_000  # of which the features are counted
 TARGETS = ("label", "class", "target", "outcome", "y")
 FEWEST = 5  # rows of a class, on average: a label with fewer is a number to estimate
@@ -66,6 +67,11 @@ class Found:
                 whole = not (values % 1).any()
                 found += [name] if whole and (CODE.search(name) or 3 <= len(values) <= FEW_CODES) else []
         return found
+
+    @property
+    def streams(self) -> bool:
+        """Whether the rows are too many for methods that hold all of them."""
+        return self.rows.kind in ("table", "dense") and len(self.rows) > MANY_ROWS
 
     @property
     def dates(self) -> list[str]:

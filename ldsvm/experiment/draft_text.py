@@ -24,6 +24,7 @@ from ldsvm.datasets.summary import facts, summarise
 from ldsvm.datasets.words import shown
 from ldsvm.experiment.config.yaml_merge import found as located
 from ldsvm.experiment.draft import Found, find_out, name_of
+from ldsvm.memory import GIB
 from ldsvm.methods import METHODS
 
 WIDTH = 116
@@ -56,8 +57,11 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         *_methods(found),
         "",
         "limits:",
-        _line(f"  fit_s: {60 if _train_rows(found) <= SMALL else 600}", "seconds after which one fit is stopped"),
-        _line(f"  task_s: {1800 if _train_rows(found) <= SMALL else 14_400}", "and after which one method is"),
+        _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit is stopped"),
+        _line(
+            f"  task_s: {1800 if _train_rows(found) <= SMALL else 24 * _seconds(found)}",
+            "and after which one method is",
+        ),
         "",
         *_comment(
             "For python -m flows retrain and score; conf/production/digits.yaml has all that can be set.", indent=""
@@ -171,6 +175,8 @@ def _split(found: Found) -> list[str]:
 
 def _methods(found: Found) -> list[str]:
     rows = _train_rows(found)
+    if found.streams:
+        return _by_blocks(found)
     lines = [
         "methods:",
         _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
@@ -202,6 +208,33 @@ def _methods(found: Found) -> list[str]:
     return [*lines, *_linear()]
 
 
+def _by_blocks(found: Found) -> list[str]:
+    rows, width = _train_rows(found), found.width
+    gammas = [float(f"{factor / width:.2g}") for factor in (0.5, 2)]
+    blocks = [
+        _line("    executor: {kind: serial, memory_mib: 512}", "reads the rows block by block, and keeps no more"),
+        _line("    strategy: {factor: 4, resource: n_samples, min_resources: 20000}", "the best of 4 gets all rows"),
+    ]
+    return [
+        "methods:",
+        _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
+        "    estimator: ldsvm",
+        "    params: {n_basis: 100, max_iter: 20}",
+        _line(f"    search: {{gamma: {_flow(gammas)}, C: [0.1, 1]}}", "gamma: of the Gaussians"),
+        *blocks,
+        "  linear:",
+        "    estimator: ldsvm",
+        "    params: {map: linear, max_iter: 20}",
+        "    search: {C: [0.01, 0.1, 1, 10]}",
+        *blocks,
+        *_comment(
+            f"Methods that hold all rows in memory, such as hist_gradient_boosting, linear_svm and nystroem_svm, are "
+            f"left out: a copy of {rows:,} rows of {width:,} features takes {8 * rows * width / GIB:,.1f} GiB, and "
+            "they make several. Add them where there is room."
+        ),
+    ]
+
+
 def _linear() -> list[str]:
     return _method("linear SVM", "linear_svm", {"C": [0.01, 0.1, 1, 10]})
 
@@ -217,6 +250,10 @@ def _method(name: str, estimator: str, space: Mapping[str, Sequence[Any]]) -> li
 
 def _train_rows(found: Found) -> int:
     return int(TRAIN * np.count_nonzero(~absent(found.rows.y)))
+
+
+def _seconds(found: Found) -> int:
+    return 60 if _train_rows(found) <= SMALL else 3600 if found.streams else 600
 
 
 def _flow(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ldsvm.atomic import alone
-from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, load, relabel, splits, stored_arrays
+from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, large, load, relabel, splits, stored_arrays
 from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.coding import frame
@@ -24,6 +24,7 @@ from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.table_schema import Allowed, seen
+from ldsvm.datasets.transformers import source_digest
 from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import schema_file
@@ -32,7 +33,9 @@ from ldsvm.experiment.config.schema import Config, SplitConfig
 
 PARTS = ("train", "validation", "test")
 FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-LAYOUT = 6  # raise it when what a folder holds, or how it is computed, changes
+FITTED = 200_000  # training rows of a table, or of large dense inputs, that the feature steps are fitted to
+BLOCK = 50_000  # rows of a table that become features together
+LAYOUT = 7  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
 
@@ -46,7 +49,7 @@ class Prepared:
     columns: names of the inputs as they came, None where they have none. features: what the steps did, one sentence
     each. notes: what was noticed about the data. summary: see `ldsvm.datasets.summary`. dataset: name, source,
     licence, citation, checksum of the content. table: name, role, reason and how (see `Column`) of each column of a
-    mixed table, and schema what they had in training (see `Allowed`); None for other inputs.
+    mixed table, None for other inputs. schema: what columns with names had in training (see `Allowed`).
     """
 
     folder: Path
@@ -78,10 +81,12 @@ class Prepared:
         if self.table is not None:
             roles = {column["name"]: column["role"] for column in self.table if column["role"] in INPUTS}
             days = {column["name"]: column["how"] for column in self.table if column["how"]}
-            steps = [("read", RawTable(roles, days, self.schema).fit(None)), *steps]
+            steps = [("read", RawTable(roles, days).fit(None)), *steps]
         elif self.columns:  # scikit-learn then refuses a table whose columns are others, or in another order
             steps[0][1].feature_names_in_ = np.array(self.columns, dtype=object)
-        return Pipeline(steps) if file.exists() else model
+        whole = Pipeline(steps) if file.exists() else model
+        whole.schema_ = self.schema  # what the columns had, for those who check rows
+        return whole
 
     def example(self) -> Any:
         """Return a few inputs as they came, before any feature step: (5, D), a table where the columns have names, or
@@ -123,7 +128,7 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
 
 
 def save(prepared: Sequence[Prepared], file: Path) -> None:
-    """Write the facts, not the arrays, as JSON: what one stage hands to the next. A mixed table gets its schema too."""
+    """Write the facts, not the arrays, as JSON: what one stage hands to the next. A table gets its schema too."""
     if prepared and prepared[0].schema is not None:
         schema_file.write([Allowed(**one) for one in prepared[0].schema], file.with_name(schema_file.SCHEMA))
     facts = [{**asdict(one), "folder": str(one.folder)} for one in prepared]
@@ -199,6 +204,7 @@ def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared
     data, wanted = source.data, config.dataset
     # Everything that decides the content, and nothing else: another line of the file leaves the folder valid.
     key = [LAYOUT, data.sha256, wanted.missing, wanted.classes, split.digest(), seed, config.features]
+    key += map(source_digest, config.transformers)
     digest = hashlib.sha256(json.dumps(key, default=asdict).encode()).hexdigest()[:12]
     folder = config.paths.cache / f"{slug(data.name)}-{digest}"
     if config.refresh or not stored_arrays.intact(folder):
@@ -270,7 +276,7 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     pipe = features.pipeline(
         config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed, roles=roles
     )
-    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split))
+    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split), seed)
     for part in PARTS:
         stored_arrays.save(place, f"y_{part}", _flat(rows[part].y))
     if data.train.table is not None:
@@ -284,24 +290,59 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     facts["summary"] = summarise(data.train, data.test)
     if data.train.table is not None:
         facts["table"] = [{"name": c.name, "role": c.role, "reason": c.reason, "how": c.how} for c in data.train.table]
-        facts["schema"] = [asdict(one) for one in seen(rows["train"].X, data.train.table)]
+    if columns is not None:
+        table = data.train.table or [Column(name, "number") for name in columns]
+        facts["schema"] = [asdict(one) for one in seen(rows["train"].X, table)]
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split) -> tuple[list[str], int]:
+def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
     """Write the inputs after the feature steps; validation and test have no say in them."""
     if pipe is None:
         for part in PARTS:
-            stored_arrays.save(place, f"X_{part}", rows[part].X)
+            X = rows[part].X
+            if large.in_file(X):
+                out = stored_arrays.create(place, f"X_{part}", *X.shape)
+                for start in range(0, len(X), BLOCK):
+                    out[start : start + BLOCK] = X[start : start + BLOCK]
+            else:
+                stored_arrays.save(place, f"X_{part}", X)
         return [], int(rows["train"].X.shape[1])
     from ldsvm.experiment.storing import dumps
 
-    X = features.fit_transform(pipe, _came(rows["train"]), numbers.train, y=rows["train"].y)
-    stored_arrays.save(place, "X_train", X)
-    for part in PARTS[1:]:
-        stored_arrays.save(place, f"X_{part}", features.transform(pipe, _came(rows[part]), rows=getattr(numbers, part)))
+    train = rows["train"]
+    if train.table is not None or large.in_file(train.X):
+        described, columns = _save_by_blocks(place, pipe, rows, numbers, seed)
+    else:
+        X = features.fit_transform(pipe, train.X, numbers.train, y=train.y)
+        stored_arrays.save(place, "X_train", X)
+        for part in PARTS[1:]:
+            stored_arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
+        described, columns = features.describe(pipe), int(X.shape[1])
     (place / PIPELINE).write_bytes(dumps(pipe))
-    return features.describe(pipe), int(X.shape[1])
+    return described, columns
+
+
+def _save_by_blocks(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
+    """Fit the steps to some training rows, or to all where these are few, and write all rows block by block."""
+    train, n = rows["train"], len(rows["train"])
+    fitted = np.arange(n) if n <= FITTED else splits.stratified(train.y, train=FITTED, validation=0, seed=seed).train
+    some = train.take(fitted)
+    X = features.fit_transform(pipe, _came(some), numbers.train[fitted], y=some.y)
+    columns = int(X.shape[1])
+    for part in PARTS:
+        out = stored_arrays.create(place, f"X_{part}", len(rows[part]), columns)
+        left = np.arange(len(out))
+        if part == "train":  # target encoding gives rows that it was fitted to other values than `transform`
+            out[fitted] = X
+            left = np.setdiff1d(left, fitted, assume_unique=True)
+            del X, some
+        for start in range(0, len(left), BLOCK):
+            which = left[start : start + BLOCK]
+            block = _came(rows[part].take(which))
+            out[which] = features.transform(pipe, block, rows=getattr(numbers, part)[which])
+    about = f"fitted to {len(fitted):,} of {n:,} training rows, drawn in proportion to the classes"
+    return features.describe(pipe) + ([about] if len(fitted) < n else []), columns
 
 
 def _came(rows: Rows) -> Any:

@@ -13,6 +13,8 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
+from ldsvm.datasets.transformers import LIST, permitted
+
 # Classes that are made without a call of the class; each is read by skops's ObjectNode.
 OURS = (
     "ldsvm.methods.reduced.ReducedLDSVM",
@@ -73,7 +75,6 @@ ALLOWED = frozenset(
     [("ObjectNode", name) for name in (*OURS, *OLD, *SCIKIT_LEARN)]
     + [(reader, name) for reader, names in VALUES.items() for name in names]
 )
-# What MLflow must tell skops to trust beyond scikit-learn's estimators when it reads a model of ours.
 TRUSTED = [*OURS, FOLDS, "numpy.dtype"]
 SCHEMA = "schema.json"  # of skops: the tree of objects
 
@@ -99,11 +100,18 @@ def loads(data: bytes) -> Any:
     from skops.io import loads as from_bytes
 
     check(data)
-    return from_bytes(_with_names_of_today(data), trusted=TRUSTED)
+    return from_bytes(_with_names_of_today(data), trusted=trusted())
+
+
+def trusted() -> list[str]:
+    """Return what skops must trust beyond scikit-learn's estimators when it reads a model of ours."""
+    return [*TRUSTED, *permitted()]
 
 
 def check(data: bytes) -> None:
-    """Raise UntrustedModel unless all objects in `data` are of the list above. Builds and imports nothing.
+    """Raise UntrustedModel unless all objects in `data` are of the list above, or transformers that may be used here.
+
+    It builds nothing of the file, and imports nothing that the file names.
 
     Examples
     --------
@@ -113,7 +121,8 @@ def check(data: bytes) -> None:
     Traceback (most recent call last):
     ...
     ldsvm.experiment.storing.UntrustedModel: The model holds sklearn.preprocessing._function_transformer.\
-FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models that ldsvm has written.
+FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models that ldsvm has written, with \
+transformers that LDSVM_TRANSFORMERS lists.
     """
     try:
         with ZipFile(BytesIO(data)) as file:
@@ -126,12 +135,13 @@ FunctionTransformer (ObjectNode), which no model of ours needs; allowed: models 
         raise UntrustedModel(
             f"The model cannot be read ({error!s:.100}); allowed: models in skops's format."
         ) from error
+    allowed = ALLOWED | {("ObjectNode", name) for name in permitted()}
     for node in _objects(tree):
         reader, name = str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
-        if (reader, name) not in ALLOWED:
+        if (reader, name) not in allowed:
             raise UntrustedModel(
                 f"The model holds {name:.100} ({reader:.30}), which no model of ours needs; "
-                "allowed: models that ldsvm has written."
+                f"allowed: models that ldsvm has written, with transformers that {LIST} lists."
             )
     _check_repeats(tree)
 

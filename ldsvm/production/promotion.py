@@ -47,7 +47,7 @@ class Champion:
 
 
 @dataclass(frozen=True)
-class Look:
+class Inspection:
     """What was found in the data before anything is trained.
 
     new: number of rows that are newer than the champion's. sha256: of the data.
@@ -77,7 +77,7 @@ class Challenge:
 
 
 @dataclass(frozen=True)
-class Duel:
+class Comparison:
     """Both models on one holdout. champion: None when there is none yet; only_right: see `gate`."""
 
     pipeline: Any
@@ -109,9 +109,9 @@ def production_rules(config: Config) -> ProductionConfig:
     return config.production
 
 
-def look(
+def inspect_data(
     config: Config, champion: Champion | None, judged: Iterable[Mapping[str, Any]] = (), acknowledged: str | None = None
-) -> Look:
+) -> Inspection:
     """Look for new rows, compare them with the champion's training, and decide.
 
     judged: the facts of all challengers of this champion that were refused or rolled back; the same rows and settings
@@ -126,14 +126,14 @@ def look(
     if champion is None:
         n = len(reading.source.data.train)
         if again:
-            return Look(Decision("skip", (f"{n:,} rows, {before}",)), n, None, mark.sha256)
-        return Look(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None, mark.sha256)
+            return Inspection(Decision("skip", (f"{n:,} rows, {before}",)), n, None, mark.sha256)
+        return Inspection(Decision("retrain", (f"No champion yet; {n:,} rows.",)), n, None, mark.sha256)
     _check_labels(config, reading.source, champion)
     new = new_rows.find_new(config, reading, champion.mark)
     changes, drift = new_rows.count_changes(reading, champion.mark, new), None
     said: list[str] = []
     if again:
-        return Look(Decision("skip", (f"{changes.new:,} new rows, {before}",)), changes.new, None, mark.sha256)
+        return Inspection(Decision("skip", (f"{changes.new:,} new rows, {before}",)), changes.new, None, mark.sha256)
     if changes.new >= production_rules(config).least:
         rows, y = _rows(config, reading.source, np.flatnonzero(new))
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
@@ -142,13 +142,13 @@ def look(
     if acknowledged == mark.sha256:
         known = known.model_copy(update={"acknowledge": True})
     decision = retraining.decide(known, changes, drift)
-    return Look(replace(decision, reasons=(*decision.reasons, *said)), changes.new, drift, mark.sha256)
+    return Inspection(replace(decision, reasons=(*decision.reasons, *said)), changes.new, drift, mark.sha256)
 
 
 def challenge(config: Config, champion: Champion | None, looked_at: str | None = None) -> Challenge:
     """Read and prepare the challenger's data, let the champion answer the holdout, and search around it.
 
-    looked_at: digest of the data that `look` saw. Raises DataError when they have changed since.
+    looked_at: digest of the data that `inspect_data` saw. Raises DataError when they have changed since.
     """
     reading = new_rows.read(config)
     if looked_at not in (None, reading.source.data.sha256):
@@ -175,7 +175,7 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
     return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right)
 
 
-def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
+def compare(made: Challenge, settings: str = "", number: int = 1) -> Comparison:
     """Let the trained challenger answer the holdout too and apply the gate.
 
     settings: of `settings_digest`. number: which challenger of this champion it is. Raises MethodFailed when it was not
@@ -196,7 +196,7 @@ def duel(made: Challenge, settings: str = "", number: int = 1) -> Duel:
         ours, theirs = _right(model, *prepared.arrays("test", config.problems[0].labels), result.score), made.right
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     pipeline = prepared.whole(model)  # this one takes tables whose columns have names
-    return Duel(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
+    return Comparison(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
 
 
 def _result(config: Config, prepared: Prepared) -> Result:

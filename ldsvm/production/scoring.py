@@ -39,19 +39,19 @@ def score(
     job: Scoring,
     pipeline: Any,
     on_rows: OnRows = lambda rows: None,
-    on_found: Callable[[str], None] = lambda sentence: None,
+    check: Check | None = None,
 ) -> int:
     """Score every row of a job's input with a fitted pipeline and return how many there were.
 
-    on_rows: called with the number of rows done. on_found: called at the end with each sentence on cells that the
-    schema does not allow; a run that goes on where another one was stopped looks at the chunks that are left.
+    on_rows: called with the number of rows done. check: finds the cells that the schema does not allow, in the chunks
+    that are still to do where another run was stopped; by default that of the job.
 
     Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
     are no numbers, or have missing values; for kept columns of which the files make no single one; for cells that the
     schema does not allow, where they are refused; and for an output that cannot be written, is written by another run
     at this moment, or is where the input is looked for.
     """
-    streams, check = opened(job), Check(job.allowed)
+    streams, check = opened(job), check or Check(job.allowed)
     kept = _kept(streams, job)
     with _alone(job) as folder:
         chunks = folder / _digest(job, [one.file for one in streams])
@@ -63,8 +63,6 @@ def score(
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         shutil.rmtree(folder, ignore_errors=True)  # with chunks of other jobs, which the output is newer than
-    for sentence in check.sentences:
-        on_found(sentence)
     return done
 
 
@@ -158,10 +156,12 @@ def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, 
     pa = optional("pyarrow")
     X = inputs(chunk, job, check)
     refuse(check, job.schema)
-    scores = pipeline.decision_function(X)
-    Z = pipeline.transform(X)
+    model = pipeline
+    if hasattr(pipeline, "steps"):  # the features once; `inputs` has done what the first step of a mixed table does
+        X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]
+    scores, Z = model.decision_function(X), model.transform(X)
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
-    columns["class"] = pa.array(_classes(scores, pipeline.classes_).tolist())
+    columns["class"] = pa.array(_classes(scores, model.classes_).tolist())
     columns["margin"] = pa.array(_margins(scores).astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
     columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()

@@ -224,13 +224,13 @@ def _parts(streams: Sequence[Stream], job: Scoring) -> Iterator[Part]:
 def inputs(chunk: Sequence[Part], job: Scoring, check: Check | None = None) -> Any:
     """Return what the model takes; raise DataError, with file and row, for what it was not trained on.
 
-    check: gets the rows of a mixed table.
+    check: gets the rows of a table.
     """
     if job.roles:
         from pandas import concat
 
         return concat([_mixed(part, job, check) for part in chunk], ignore_index=True)
-    found = [_texts(part, job) if job.columns is None else _numbers(part, job) for part in chunk]
+    found = [_texts(part, job) if job.columns is None else _numbers(part, job, check) for part in chunk]
     return as_they_came(found[0] if len(found) == 1 else np.concatenate(found), job.columns)
 
 
@@ -248,7 +248,7 @@ def _texts(part: Part, job: Scoring) -> Any:
     return values.texts([part.batch[job.text]], f"{part.stream.file}: column {shown(job.text)}")
 
 
-def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
+def _numbers(part: Part, job: Scoring, check: Check | None) -> NDArray[np.float32]:
     given, one = str(part.stream.file), part.stream
     assert job.columns is not None
     # Another spelling than the usual one is read there, and from the text as it is written.
@@ -265,4 +265,6 @@ def _numbers(part: Part, job: Scoring) -> NDArray[np.float32]:
         raise DataError(
             f"{given}: column {shown(names[columns[0]])} has no value in {where}; allowed: numbers, as in training."
         )
+    if check is not None:
+        check.look(as_they_came(X, names), given, part.row + np.arange(len(X)))
     return X

@@ -14,6 +14,7 @@ import numpy as np
 from ldsvm.atomic import replacing
 from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
+from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
 from ldsvm.experiment.compare.record import LATENT
 from ldsvm.experiment.compare.results import Result
@@ -93,7 +94,7 @@ def projections(
     shown = [o for o in outcomes if o.judged and (o.folder / LATENT).is_file()]
     if len(shown) < 2 or all(o.first.n_latent is not None for o in shown):
         return []
-    y = named_labels(prepared.arrays("train", problem.labels)[1], problem.labels)
+    y = _shown_labels(prepared, problem.labels)
     panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o), y) for o in shown]
     alt = f"The training set as it is reduced by {', '.join(o.method for o in shown)}."
     most = min(len(panels[0].Z), plotting.MOST_POINTS)
@@ -107,9 +108,14 @@ def projections(
 
 
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
-    """Return the training set as a method sees it (N, L), and the labels that it learnt (N,)."""
+    """Return the training rows that are shown as a method sees them (n, L), and the labels that it learnt (n,)."""
     labels = config.methods[outcome.method].labels or problem.labels
-    return np.load(outcome.folder / LATENT), named_labels(prepared.arrays("train", labels)[1], labels)
+    return np.load(outcome.folder / LATENT), _shown_labels(prepared, labels)
+
+
+def _shown_labels(prepared: Prepared, labels: str) -> Any:
+    y = prepared.arrays("train", labels)[1]
+    return named_labels(y[shown_rows(len(y))], labels)
 
 
 def named_labels(y: Any, labels: str) -> Any:
@@ -119,13 +125,13 @@ def named_labels(y: Any, labels: str) -> Any:
 
 def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> html.Picture:
     (Z, y), result = _latent(config, problem, prepared, outcome), outcome.first
-    L, K = Z.shape[1], len(np.unique(y))
-    alt = f"Training set of {len(Z)} points in the latent space of {result.method}, {K} classes."
+    L, K, n = Z.shape[1], len(np.unique(y)), prepared.sizes["train"]
+    alt = f"Training set of {n} points in the latent space of {result.method}, {K} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
     apart = ", and the plane that shows the classes apart" if K > 2 else ""
     view = views.get(L, f"{L} latent dimensions: their first two principal components{apart}.")
-    part = f"{plotting.MOST_POINTS:,} of the " if len(Z) > plotting.MOST_POINTS else "The "
-    caption = f"{part}{len(Z):,} training points as {result.method} sees them: {view}"
+    part = f"{plotting.MOST_POINTS:,} of the " if n > plotting.MOST_POINTS else "The "
+    caption = f"{part}{n:,} training points as {result.method} sees them: {view}"
     drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}")
     return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 

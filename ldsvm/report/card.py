@@ -9,7 +9,7 @@ from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.production.gate import Verdict
-from ldsvm.production.promotion import Duel, Look
+from ldsvm.production.promotion import Comparison, Inspection
 from ldsvm.report import tables
 from ldsvm.report.marks import escape
 
@@ -21,18 +21,20 @@ PLAIN = {
 }
 
 
-def card(config: Config, prepared: Prepared, look: Look, duel: Duel, name: str, champion: str | None) -> str:
+def card(
+    config: Config, prepared: Prepared, inspection: Inspection, comparison: Comparison, name: str, champion: str | None
+) -> str:
     """Return the description of a trained model: data, error, classes, cost, drift, limits.
 
     name: of the model and its version. champion: that of the one it was compared with, None for the first.
     """
-    score, result = duel.score, duel.result
+    score, result = comparison.score, comparison.result
     title = f"{config.title}: {name}{f', compared with {champion}' if champion else ''}"
     parts = [
         f"# {escape(title)}",
-        verdict(duel.verdict),
+        verdict(comparison.verdict),
         "## Error on rows that were never trained on",
-        tables.markdown(*_errors(score, duel.champion)),
+        tables.markdown(*_errors(score, comparison.champion)),
         "## Classes",
         tables.markdown(*_classes(score)),
         *([tables.markdown(*_confusion(score))] if len(score.classes) <= MOST_CLASSES else []),
@@ -40,7 +42,7 @@ def card(config: Config, prepared: Prepared, look: Look, duel: Duel, name: str, 
         tables.markdown(*_costs(score, result.train_s)),
         "## Data",
         *_items([*_data(config, prepared), *prepared.features, *prepared.notes]),
-        *(["## Drift since the champion's training", *_items(look.decision.reasons)] if champion else []),
+        *(["## Drift since the champion's training", *_items(inspection.decision.reasons)] if champion else []),
         "## Parameters",
         tables.markdown(["parameter", "value"], [[key, tables.value(value)] for key, value in result.params.items()]),
         "## Limits",

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
-from ldsvm.production.promotion import Challenge, Duel, Look
+from ldsvm.production.promotion import Challenge, Comparison, Inspection
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report.card import card
 from ldsvm.report.marks import escape
@@ -16,58 +16,65 @@ from ldsvm.tracking.results import track_dataset
 
 
 def register(
-    made: Challenge, duel: Duel, look: Look, tracker: Tracker, registry: Registry, champion: Version | None
+    made: Challenge,
+    comparison: Comparison,
+    inspection: Inspection,
+    tracker: Tracker,
+    registry: Registry,
+    champion: Version | None,
 ) -> tuple[Version, str, str]:
     """Register a challenger, promote it if the gate lets it pass; return its version, the outcome, and the card."""
     config, prepared = made.config, made.prepared
     with tracker.run("retrain", kind="retrain") as run:
         track_dataset(run, [prepared], config.problems[0].name)
-        source = run.model(duel.pipeline, prepared.example(), registry.name)
-        new = registry.register(run, source, duel.facts, against=champion)
-        text = card(config, prepared, look, duel, str(new), None if champion is None else str(champion))
-        said, promoted = duel.verdict.sentence, duel.verdict.promote and registry.promote(new, champion)
-        if duel.verdict.promote and not promoted:
+        source = run.model(comparison.pipeline, prepared.example(), registry.name)
+        new = registry.register(run, source, comparison.facts, against=champion)
+        text = card(config, prepared, inspection, comparison, str(new), None if champion is None else str(champion))
+        said, promoted = comparison.verdict.sentence, comparison.verdict.promote and registry.promote(new, champion)
+        if comparison.verdict.promote and not promoted:
             said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
             text = f"**{said}**\n\n{text}"
-        outcome, error = "promoted" if promoted else "refused", percent(duel.score.error)
+        outcome, error = "promoted" if promoted else "refused", percent(comparison.score.error)
         registry.describe(new, text, verdict=outcome, error=error, data=prepared.digest)
         params = {"action": "retrain", "challenger": str(new), "champion": str(champion)}
-        run.log(params, {**_numbers(duel, look), "promoted": float(promoted)})
-        run.text("verdict.json", json.dumps([asdict(check) for check in duel.verdict.checks], indent=1))
-        run.text("drift.json", json.dumps(asdict(look), indent=1))
+        run.log(params, {**_numbers(comparison, inspection), "promoted": float(promoted)})
+        run.text("verdict.json", json.dumps([asdict(check) for check in comparison.verdict.checks], indent=1))
+        run.text("drift.json", json.dumps(asdict(inspection), indent=1))
         run.describe(name=f"retrain · {new} · {error} · {said.partition(':')[0]}", note=text)
     return new, said, text
 
 
-def record_decision(config: Config, tracker: Tracker, look: Look, champion: Version | None) -> None:
+def record_decision(config: Config, tracker: Tracker, inspection: Inspection, champion: Version | None) -> None:
     """Record, in a run of its own, why nothing was trained."""
-    decision, data = look.decision, config.dataset
+    decision, data = inspection.decision, config.dataset
     with tracker.run(f"retrain · {decision.action}", kind="retrain") as run:
-        run.dataset(data.name, look.sha256[:12], str(data.path or data.name), {"new rows": look.new})
-        run.log({"champion": str(champion), "action": decision.action}, {"new_rows": look.new, **_shifts(look)})
-        run.text("drift.json", json.dumps(asdict(look), indent=1))
+        run.dataset(data.name, inspection.sha256[:12], str(data.path or data.name), {"new rows": inspection.new})
+        run.log(
+            {"champion": str(champion), "action": decision.action}, {"new_rows": inspection.new, **_shifts(inspection)}
+        )
+        run.text("drift.json", json.dumps(asdict(inspection), indent=1))
         run.describe(note=escape(decision.sentence))
         run.failure = decision.sentence if decision.action == "alarm" else None
 
 
-def _numbers(duel: Duel, look: Look) -> dict[str, float | None]:
-    new, old = duel.score, duel.champion
+def _numbers(comparison: Comparison, inspection: Inspection) -> dict[str, float | None]:
+    new, old = comparison.score, comparison.champion
     return {
         "error_percent": 100 * new.error,
         "champion_error_percent": None if old is None else 100 * old.error,
         **{key: getattr(new, key) for key in ("n_basis", "predict_us", "parameter_bytes")},
-        "only_challenger_right": duel.only_right[0],
-        "only_champion_right": duel.only_right[1],
-        "new_rows": look.new,
-        **_shifts(look),
+        "only_challenger_right": comparison.only_right[0],
+        "only_champion_right": comparison.only_right[1],
+        "new_rows": inspection.new,
+        **_shifts(inspection),
     }
 
 
-def _shifts(look: Look) -> dict[str, float | None]:
-    if look.drift is None:
+def _shifts(inspection: Inspection) -> dict[str, float | None]:
+    if inspection.drift is None:
         return {}
     return {
-        "drifted_inputs_percent": 100 * look.drift.share,
-        "label_stability_index": look.drift.labels.psi,
-        "latent_stability_index": look.drift.latent.psi,
+        "drifted_inputs_percent": 100 * inspection.drift.share,
+        "label_stability_index": inspection.drift.labels.psi,
+        "latent_stability_index": inspection.drift.latent.psi,
     }

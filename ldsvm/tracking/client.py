@@ -20,7 +20,7 @@ from typing import Any
 
 from ldsvm.atomic import alone
 from ldsvm.datasets.raw_table import reader_of
-from ldsvm.experiment.storing import TRUSTED
+from ldsvm.experiment.storing import trusted
 from ldsvm.tracking import run_owner
 from ldsvm.tracking.pages import KIND, MODELS, PIPELINE, view
 from ldsvm.tracking.pages import link as link
@@ -146,10 +146,10 @@ class Run:
                 flavor_name="sklearn",
                 sk_model=fitted,
                 name=name,
-                signature=served.signature(X, answers),
+                signature=served.signature(X, answers, served.optional(fitted)),
                 input_example=X,
                 serialization_format="skops",
-                skops_trusted_types=TRUSTED,
+                skops_trusted_types=trusted(),
                 extra_files=[str(own)],
                 pip_requirements=[f"extra_files/{own.name}", *(f"{needed}=={version(needed)}" for needed in NEEDED)],
             )

@@ -5,21 +5,33 @@ before anything of it is built (`storing.loads`). Numbers come in any type of pa
 nullable and boolean columns for a model of float64, so the signature says "any" and they are converted here. And what
 cannot be predicted is answered in one sentence, with row and column of the cell: MLflow's own loader would send the
 stack trace along, which has paths of the server.
+
+Rows of a table are checked against its schema, what the columns had in training: the environment variable
+``LDSVM_SCHEMA`` says what is done about other cells (warn, by default, in the log; refuse; ignore), and
+``LDSVM_SCHEMA_FILE`` names a schema.yaml that people have edited. A request may leave out columns that had gaps in
+training, of a mixed table: they are gaps then.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ldsvm.datasets.raw_table import reader_of
-from ldsvm.datasets.words import shown
+from ldsvm.datasets import DataError
+from ldsvm.datasets.column import INPUTS
+from ldsvm.datasets.raw_table import reader_of, schema_of
+from ldsvm.datasets.table_schema import Allowed, Check
+from ldsvm.datasets.words import shown, unknown
+from ldsvm.experiment import schema_file
 from ldsvm.experiment.storing import loads
 
 LOG = logging.getLogger(__name__)
+RULES = ("warn", "refuse", "ignore")
 MODEL = "model.skops"  # what MLflow calls the file of a scikit-learn model in this format
 
 
@@ -32,8 +44,11 @@ def save_model(path: str, mlflow_model: Any, **arguments: Any) -> None:
     mlflow_model.save(str(Path(path) / "MLmodel"))
 
 
-def signature(X: Any, answers: Any) -> Any:
-    """Return MLflow's signature for rows X, a table of numbers (n, D), an array or texts (n,), and answers (n,)."""
+def signature(X: Any, answers: Any, optional: Sequence[str] = ()) -> Any:
+    """Return MLflow's signature for rows X, a table (n, D), an array or texts (n,), and answers (n,).
+
+    optional: columns of a table that a request may leave out.
+    """
     from mlflow.models import ModelSignature, infer_signature
     from mlflow.types.schema import AnyType, ColSpec, Schema
 
@@ -41,29 +56,56 @@ def signature(X: Any, answers: Any) -> Any:
         return infer_signature(X, answers)
     found = infer_signature(model_output=answers)
     any_type: Any = AnyType()  # type: ignore[no-untyped-call]
-    return ModelSignature(Schema([ColSpec(any_type, str(name)) for name in X.columns]), found.outputs)
+    columns = Schema([ColSpec(any_type, str(name), required=name not in optional) for name in X.columns])
+    return ModelSignature(columns, found.outputs)
 
 
 def _load_pyfunc(path: str) -> Served:
-    """MLflow calls it with the folder of the model's files. Raises UntrustedModel for what is no model of ours."""
-    return Served(loads((Path(path) / MODEL).read_bytes()))
+    """MLflow calls it with the folder of the model's files.
+
+    Raises UntrustedModel for what is no model of ours, and DataError for environment variables that mean nothing.
+    """
+    fitted = loads((Path(path) / MODEL).read_bytes())
+    return Served(fitted, *_schema(schema_of(fitted)))
+
+
+def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...]]:
+    """Return what is done about cells that the schema does not allow, and the schema."""
+    rule, file = os.environ.get("LDSVM_SCHEMA", RULES[0]), os.environ.get("LDSVM_SCHEMA_FILE")
+    if rule not in RULES:
+        raise DataError(unknown(f"LDSVM_SCHEMA={rule!r}", rule, RULES))
+    if file is None:
+        return rule, seen
+    if not Path(file).is_file():
+        raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is no file; allowed: a schema.yaml, as a training writes it.")
+    roles = {one.name: one.role for one in seen if one.role in INPUTS}
+    return rule, schema_file.edited(Path(file), roles) or seen
 
 
 class Served:
-    """A fitted classifier whose `predict` raises MLflow's exception, with one sentence, whatever happens."""
+    """A fitted classifier whose `predict` raises MLflow's exception, with one sentence, whatever happens.
 
-    def __init__(self, fitted: Any) -> None:
-        self.fitted = fitted
+    rule, allowed: what is done about cells of a mixed table that the schema does not allow, and the schema.
+    """
+
+    def __init__(self, fitted: Any, rule: str = "ignore", allowed: tuple[Allowed, ...] = ()) -> None:
+        self.fitted, self.rule, self.allowed = fitted, rule, allowed
 
     def predict(self, data: Any, params: Any = None) -> Any:
         """Return labels (n,). data: as MLflow's check of the signature leaves it. params: none are used."""
         from mlflow.exceptions import MlflowException
 
         try:
-            if hasattr(data, "columns") and not (reader_of(self.fitted) or _texts(data)):
+            reader = reader_of(self.fitted)
+            if reader is not None and hasattr(data, "columns"):
+                table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
+                self._check(table)
+                return self.fitted[1:].predict(table)
+            if hasattr(data, "columns") and not _texts(data):
                 if (said := bad_cell(data)) is not None:
                     raise MlflowException.invalid_parameter_value(said)
                 data = numbers(data)
+                self._check(data)
             return self.fitted.predict(data)
         except MlflowException:
             raise
@@ -73,6 +115,21 @@ class Served:
             LOG.exception("A prediction failed.")
             said = f"The model failed with {type(error).__name__}; the log of the server has the reason."
         raise MlflowException.invalid_parameter_value(said)
+
+    def _check(self, table: Any) -> None:
+        """Refuse cells that the schema does not allow, or log them."""
+        check = Check(() if self.rule == "ignore" else self.allowed)
+        check.look(table, "The request", np.arange(len(table)))
+        if check.sentences and self.rule == "refuse":
+            raise DataError(" ".join(check.summary))
+        for sentence in check.summary:
+            LOG.warning(sentence)
+
+
+def optional(model: Any) -> list[str]:
+    """Return the columns of a mixed table that had gaps in training, so that a request may leave them out."""
+    reader = reader_of(model)
+    return [one.name for one in schema_of(model) if one.gaps > 0 and one.name in reader.roles] if reader else []
 
 
 def _texts(data: Any) -> bool:

@@ -88,3 +88,9 @@ def test_limits_that_people_set() -> None:
     assert said(later(), replace(age, largest=None)) == [] == said(later(), Allowed("gone", "number", least=3.0))
     day = Allowed("day", "date", least="2024-01-01", largest="2024-12-31T12:00:00+01:00")
     assert len(said(later(), day)) == 1
+
+
+def test_a_summary_has_five_sentences_and_how_many_columns_there_are_more() -> None:
+    check = Check([Allowed(f"c{i}", "number", largest=1) for i in range(9)])
+    check.look(pd.DataFrame({f"c{i}": [0.0, 2.0] for i in range(9)}), "new.csv", np.arange(2))
+    assert check.summary == [*check.sentences[:5], "4 more columns have cells that are not allowed."]

@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from flows.__main__ import main
-from ldsvm.datasets import DataError, Rows
+from ldsvm.datasets import DataError, Rows, large
 from ldsvm.datasets.column import Column
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.dialect import look
 from ldsvm.datasets.leaks import leaks
+from ldsvm.experiment import draft
 from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.draft_text import scalar, write
 from ldsvm.experiment.prepared import prepare
+from ldsvm.experiment.search.search import plan
 from ldsvm.experiment.search.worker import Here
 from ldsvm.experiment.trial_run import Remark, look_over
 
@@ -62,6 +64,24 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
         "age": "number", "colour": "category", "day": "date", "one": "constant",
     }  # fmt: skip
     assert config.methods["ours"].search["n_basis"] == [12, 36]  # half of 72 training rows
+
+
+@pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, the training rows are 72")
+def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
+    drafted: Drafted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, _ = drafted("mine.csv", words())
+    monkeypatch.setattr(large, "LARGE", 0)
+    monkeypatch.setattr(draft, "MANY_ROWS", N - 1)
+    (small.paths.cache.parent / "drafts" / "mine.yaml").unlink()
+    config, text = drafted("mine.csv", words())
+    assert (config.dataset, config.features, config.split) == (small.dataset, small.features, small.split)
+    assert [*config.methods] == ["ours", "linear"]
+    for method in config.methods.values():
+        assert method.executor is not None and method.executor.memory_mib == 512
+        points, halving = plan(method, seed=0, rows=72)
+        assert len(points) == halving.total == 4
+    assert "a copy of 72 rows of" in text  # and so methods that hold all rows are left out
 
 
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:

@@ -82,11 +82,21 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG, ids=str)
 def test_what_blocks_of_rows_cannot_have_is_one_sentence(tmp_path: Path, change: str) -> None:
     more = ["methods.ours.params={}", "methods.ours.search={}"] if change.startswith("estimator") else []
+    kind = "ray" if change.startswith("strategy") else "serial"
     with pytest.raises(ConfigError) as caught:
-        config(tmp_path, "{kind: serial}", *more, f"methods.ours.{change}")
+        config(tmp_path, f"{{kind: {kind}}}", *more, f"methods.ours.{change}")
     assert "\n" not in str(caught.value)
     for part in WRONG[change]:
         assert part in str(caught.value)
+
+
+def test_a_search_may_begin_with_few_rows_in_blocks_here(tmp_path: Path, data: Prepared) -> None:
+    strategy = "methods.ours.strategy={factor: 2, resource: n_samples, min_resources: 50}"
+    job = replace(one(config(tmp_path, "{kind: serial, rows: 20}", strategy)), resource=50)
+    arrays = training_data(data, "original")
+    [few], [same] = (run_job(each, rows) for each, rows in ((job, arrays), (job, arrays.subset(50, job.seed))))
+    assert few.failure is None and few.valid_error == same.valid_error
+    assert few.history[-1]["nested"] == same.history[-1]["nested"]
 
 
 @pytest.mark.parametrize("search", ["search.workers=2", "search.ray_address=head:6379"])

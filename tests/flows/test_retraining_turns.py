@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from flows import retrain
-from ldsvm.production.promotion import Look
+from ldsvm.production.promotion import Inspection
 from ldsvm.production.registry import one_at_a_time
 from ldsvm.production.retraining import Decision
 
@@ -61,7 +61,7 @@ def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> N
 def test_what_ends_a_retraining_is_left_to_its_last_line(
     action: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    look, run = Look(Decision(action, ("the reason.",)), 7, None, "digest"), MagicMock()
+    look, run = Inspection(Decision(action, ("the reason.",)), 7, None, "digest"), MagicMock()
     tracker = MagicMock(**{"run.return_value.__enter__.return_value": run})
     config = MagicMock(**{"dataset.name": "rows"})
     monkeypatch.setattr(retrain.promotion, "look", lambda *_: look)

@@ -59,10 +59,10 @@ def config(place: Path, *more: str) -> Config:
     return load_config("conf/production/digits.yaml", given, root=ROOT)
 
 
-def trained(settings: Config, champion: Champion | None) -> promotion.Duel:
+def trained(settings: Config, champion: Champion | None) -> promotion.Comparison:
     made = promotion.challenge(settings, champion)
     fit(made)
-    return promotion.duel(made)
+    return promotion.compare(made)
 
 
 def fit(made: promotion.Challenge) -> None:
@@ -72,7 +72,7 @@ def fit(made: promotion.Challenge) -> None:
     )  # fmt: skip
 
 
-def known(duel: promotion.Duel) -> Champion:
+def known(duel: promotion.Comparison) -> Champion:
     return Champion.of(duel.pipeline, duel.facts)
 
 
@@ -80,9 +80,11 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     settings = config(place)
     first = trained(settings, None)
     assert first.champion is None and first.verdict.promote
-    assert promotion.look(settings, known(first)).decision.sentence == "skip: 0 new rows, production.least is 100."
+    assert (
+        promotion.inspect_data(settings, known(first)).decision.sentence == "skip: 0 new rows, production.least is 100."
+    )
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
-    found = promotion.look(settings, known(first))
+    found = promotion.inspect_data(settings, known(first))
     assert (found.new, found.decision.action) == (200, "retrain")
     assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
     second = trained(settings, known(first))
@@ -96,7 +98,7 @@ def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(p
     settings = config(place, "production.drift.alarm_share=1", "production.drift.psi=0.02")
     first = trained(settings, None)
     rows(400, 1, angle=1.0).to_parquet(place / "in" / "1.parquet")
-    found = promotion.look(settings, known(first))
+    found = promotion.inspect_data(settings, known(first))
     assert found.drift is not None and found.drift.latent.drifted
     second = trained(settings, known(first))
     assert second.champion is not None and second.champion.error > 0.3 > second.score.error
@@ -129,7 +131,7 @@ def test_labels_of_another_kind_than_the_champions_are_refused(place: Path, befo
     timed = replace(first, mark=Mark("", time=100.0))
     kinds = {int: r"numbers, such as \d", str: r"text, such as '\d'"}
     said = rf"^Labels are {kinds[after]}, but were {kinds[before]}, when the champion was trained; "
-    for step in (promotion.look, promotion.challenge):
+    for step in (promotion.inspect_data, promotion.challenge):
         with pytest.raises(DataError, match=said):
             step(settings, timed)
 
@@ -352,28 +354,31 @@ def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place:
     rows(100, 0).to_parquet(place / "in" / "0.parquet")
     rows(50, 1).to_parquet(place / "in" / "1.parquet")
     first = replace(first, mark=replace(first.mark, files={"gone.parquet": ""}))
-    alarm = promotion.look(config(place, "production.least=200"), first)
+    alarm = promotion.inspect_data(config(place, "production.least=200"), first)
     assert alarm.decision.action == "alarm" and alarm.drift is None and alarm.new == 150
-    again = promotion.look(config(place, "production.least=200"), first, (), alarm.sha256)
+    again = promotion.inspect_data(config(place, "production.least=200"), first, (), alarm.sha256)
     assert again.decision.action == "skip" and again.decision.sentence.endswith("It was acknowledged.")
     rows(51, 1).to_parquet(place / "in" / "1.parquet")
-    assert promotion.look(config(place, "production.least=200"), first, (), alarm.sha256).decision.action == "alarm"
+    assert (
+        promotion.inspect_data(config(place, "production.least=200"), first, (), alarm.sha256).decision.action
+        == "alarm"
+    )
 
 
 def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: Path) -> None:
     one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
-    digest = promotion.look(one, None).sha256
+    digest = promotion.inspect_data(one, None).sha256
     judged = [{"mark": {"sha256": digest}, "asked": promotion.settings_digest(settings)} for settings in (one, other)]
     said = "skip: 300 rows, on which a challenger was refused or rolled back already."
-    assert [promotion.look(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
-    assert promotion.look(third, None, judged).decision.action == "retrain"
+    assert [promotion.inspect_data(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
+    assert promotion.inspect_data(third, None, judged).decision.action == "retrain"
     rows(20, 1).to_parquet(place / "in" / "1.parquet")
-    assert promotion.look(one, None, judged).decision.action == "retrain"
+    assert promotion.inspect_data(one, None, judged).decision.action == "retrain"
 
 
 def test_rows_that_come_between_look_and_challenge_are_looked_at_first(place: Path) -> None:
     settings = config(place)
-    found = promotion.look(settings, None)
+    found = promotion.inspect_data(settings, None)
     promotion.challenge(settings, None, found.sha256)
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
     with pytest.raises(DataError, match=r"were changed after they were looked at; start again\.$"):
@@ -396,8 +401,8 @@ def test_a_time_that_has_not_come_yet_is_refused_before_all_later_rows_look_old(
 def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, real = config(place), new_rows.load_source
 
-    def load(wanted: Config) -> Any:
-        found = real(wanted)
+    def load(wanted: Config, spec: Any) -> Any:
+        found = real(wanted, spec)
         rows(50, 1).to_parquet(place / "in" / "1.parquet")
         return found
 
@@ -411,9 +416,9 @@ def test_what_arrives_during_the_training_is_new_the_next_time(place: Path) -> N
     made = promotion.challenge(settings, None)
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
     fit(made)
-    first = promotion.duel(made)
+    first = promotion.compare(made)
     assert first.facts["mark"]["rows"] == 300 and list(first.facts["mark"]["files"]) == ["0.parquet"]
-    assert promotion.look(settings, known(first)).new == 200
+    assert promotion.inspect_data(settings, known(first)).new == 200
 
 
 def test_matrices_without_times_are_refused_before_anything_is_trained(place: Path) -> None:
@@ -423,9 +428,9 @@ def test_matrices_without_times_are_refused_before_anything_is_trained(place: Pa
     with pytest.raises(
         DataError, match=r"npz data are one file, .* allowed: an array of times in it, dataset\.time\.$"
     ):
-        promotion.look(settings, None)
+        promotion.inspect_data(settings, None)
     np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str), times=frame["when"])
-    assert promotion.look(settings, None).decision.action == "retrain"
+    assert promotion.inspect_data(settings, None).decision.action == "retrain"
 
 
 @pytest.mark.parametrize("dates", [1, 2, 3])
@@ -495,13 +500,13 @@ def test_a_champion_without_missing_values_is_asked_about_rows_that_have_some(pl
     first = trained(config(place), None)
     rows(200, 1).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "1.parquet")
     settings = config(place, "dataset.missing=impute")
-    found = promotion.look(settings, known(first))
+    found = promotion.inspect_data(settings, known(first))
     assert found.drift is not None and [shift.name for shift in found.drift.inputs if shift.drifted] == ["a"]
     second = trained(settings, known(first))
     assert second.champion is not None and second.champion.n_test == second.score.n_test == 60
-    assert promotion.look(settings, known(second)).new == 0
+    assert promotion.inspect_data(settings, known(second)).new == 0
     rows(200, 2).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "2.parquet")
-    again = promotion.look(settings, known(second)).drift
+    again = promotion.inspect_data(settings, known(second)).drift
     assert again is not None and trained(settings, known(second)).champion is not None
 
 
@@ -512,12 +517,12 @@ def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Pa
     (place / "in" / "0.parquet").unlink()  # so that the first file says the order
     frame.to_parquet(place / "in" / "1.parquet")
     settings = config(place, "production.lost_share=1")
-    found = promotion.look(settings, timed)
+    found = promotion.inspect_data(settings, timed)
     assert found.drift is not None and found.drift.sentences == ["Nothing has drifted."]
     made = promotion.challenge(settings, timed)
     assert made.champion is not None and made.champion.error < 0.1
     frame.drop(columns="a").to_parquet(place / "in" / "1.parquet")
-    for step in (promotion.look, promotion.challenge):
+    for step in (promotion.inspect_data, promotion.challenge):
         with pytest.raises(DataError, match=r"^Column 'a' is missing; the champion needs it: "):
             step(settings, timed)
 
@@ -536,7 +541,7 @@ def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path)
     settings = config(place, "dataset.drop=[]", "dataset.text=said", "features=[tfidf]", linear)
     first = trained(settings, None)
     texts(300, 1).to_parquet(place / "in" / "1.parquet")
-    drift = promotion.look(settings, known(first)).drift
+    drift = promotion.inspect_data(settings, known(first)).drift
     assert drift is not None and len(drift.inputs) > 300 and drift.sentences == ["Nothing has drifted."]
     assert trained(settings, known(first)).champion is not None
 
@@ -559,7 +564,7 @@ def test_an_overfitted_map_does_not_look_like_drift(place: Path) -> None:
     assert (first.pipeline.predict(pd.DataFrame(X, columns=[f"x{d}" for d in range(60)])) == y).mean() > 0.94
     assert first.score.error > 0.15  # so the map knows its training rows by heart
     wide(300, 1).to_parquet(place / "in" / "1.parquet")
-    drift = promotion.look(settings, known(first)).drift
+    drift = promotion.inspect_data(settings, known(first)).drift
     assert drift is not None and not drift.latent.drifted and drift.latent.psi < 0.5
     assert drift.sentences == ["Nothing has drifted."]
 
@@ -726,17 +731,19 @@ def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
     first = trained(settings, None)
     assert first.facts["profile"]["names"] == ["a", "b", "town", "paid"]
     table(200, 1).to_parquet(place / "in" / "1.parquet")
-    look = promotion.look(settings, known(first))
+    look = promotion.inspect_data(settings, known(first))
     assert look.drift is not None and look.drift.sentences == ["Nothing has drifted."]
     table(200, 1, towns=("Bonn", "Kiel"), gaps=0.2).to_parquet(place / "in" / "1.parquet")
-    later = promotion.look(settings, known(first))
+    later = promotion.inspect_data(settings, known(first))
     assert later.drift is not None and later.drift.share == 0.5
     assert later.drift.sentences[0].startswith("1 of 4 inputs has drifted (stability index): town (")
     assert later.drift.sentences[1].startswith("Gaps have become more or fewer in b (0 % to ")
     old = {key: value for key, value in first.facts["profile"].items() if key not in ("values", "gaps")}
     inputs = retraining.count_inputs(np.zeros((5, first.pipeline[:-1].transform(table(5, 2)).shape[1])))
     before = first.facts | {"profile": old | {key: getattr(inputs, key) for key in ("names", "edges", "counts")}}
-    assert promotion.look(settings, Champion.of(first.pipeline, before)).drift is not None  # of an earlier release
+    assert (
+        promotion.inspect_data(settings, Champion.of(first.pipeline, before)).drift is not None
+    )  # of an earlier release
 
 
 def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_people_allow(place: Path) -> None:
@@ -753,19 +760,19 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
         f"{where} 'b' is a gap; allowed: no gaps.",
         f"{where} 'town' is 'Kiel', and 99 more rows are not allowed; allowed: values 'Bonn', 'Ulm'.",
     ]
-    assert promotion.look(settings, champion).decision.reasons[-2:] == tuple(found)
-    ignored = promotion.look(config(place, "features=[table]", "production.schema=ignore"), champion)
+    assert promotion.inspect_data(settings, champion).decision.reasons[-2:] == tuple(found)
+    ignored = promotion.inspect_data(config(place, "features=[table]", "production.schema=ignore"), champion)
     assert not set(found) & set(ignored.decision.reasons)
     refusing = config(place, "features=[table]", "production.schema=refuse")
     with pytest.raises(
         DataError, match=r"'b' is a gap.*'Kiel'.* Such rows are refused, as production.schema says; edit "
     ):
-        promotion.look(refusing, champion)
+        promotion.inspect_data(refusing, champion)
     prepared = promotion.challenge(settings, None).prepared
     settings.results.mkdir(parents=True, exist_ok=True)
     save([prepared], settings.results / "prepared.json")
     file = settings.results / "schema.yaml"
     with pytest.raises(DataError, match="Kiel"):  # nobody has edited it, so the model's own counts
-        promotion.look(refusing, champion)
+        promotion.inspect_data(refusing, champion)
     file.write_text("a: {least: -1, largest: 1}\nb: {gaps: 0.1}\ntown: {values: [Bonn, Ulm, Kiel]}\n")
-    assert promotion.look(refusing, champion).decision.reasons == ignored.decision.reasons
+    assert promotion.inspect_data(refusing, champion).decision.reasons == ignored.decision.reasons

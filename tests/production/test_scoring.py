@@ -24,9 +24,10 @@ from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.raw_table import RawTable
-from ldsvm.datasets.table_schema import Allowed
+from ldsvm.datasets.table_schema import Allowed, Check, seen
 from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.production import ScoreConfig
@@ -502,10 +503,10 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
     asked = job(
         tmp_path, frame.assign(town=frame["town"].where(frame["a"] != 50, "Oslo")), roles=roles, columns=("a", "town")
     )
-    found: list[str] = []
-    assert score(replace(asked, allowed=allowed), model, on_found=found.append) == 90  # in chunks of 40 rows
+    check = Check(allowed)
+    assert score(replace(asked, allowed=allowed), model, check=check) == 90  # in chunks of 40 rows
     file = tmp_path / "in.parquet"
-    assert found == [
+    assert check.sentences == [
         f"{file}: row 50, column 'town' is 'Oslo'; allowed: values 'Ulm', 'Bonn'.",
         f"{file}: row 87, column 'a' is 87, and 2 more rows are not allowed; allowed: 0 to 86.",
     ]
@@ -515,3 +516,18 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
     ):
         score(replace(asked, allowed=allowed, schema="refuse"), model)
     assert (tmp_path / "out.parquet").read_bytes() == before and not list(tmp_path.glob(".*"))
+
+
+def test_a_table_of_numbers_is_checked_too_to_the_last_digit_of_float32(tmp_path: Path) -> None:
+    # 0.7 is 0.699999988 in float32: the smallest value of the training is no odd one
+    frame = pd.DataFrame({name: np.full(90, 0.7) for name in NAMES}).assign(id=np.arange(90))
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(90, len(NAMES))), columns=NAMES)
+    model = LDSVMClassifier(n_basis=5, random_state=0).fit(X, np.arange(90) % 3)
+    file, columns = tmp_path / "in.parquet", [Column(name, "number") for name in NAMES]
+    allowed = tuple(seen(np.float32([[0.7] * len(NAMES), [0.9] * len(NAMES)]), columns))
+    assert (allowed[0].least, allowed[0].largest) == (0.7, 0.9)
+    for value, said in ((0.7, []), (0.95, [f"{file}: row 5, column '{NAMES[0]}' is 0.95; allowed: 0.7 to 0.9."])):
+        frame.loc[5, NAMES[0]] = value
+        check = Check(allowed)
+        score(job(tmp_path, frame, allowed=allowed), model, check=check)
+        assert check.sentences == said

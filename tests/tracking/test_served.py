@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import numpy as np
 import pandas
 import pytest
 from mlflow.exceptions import MlflowException
+from sklearn.pipeline import make_pipeline
 
 from ldsvm import LDSVMClassifier
+from ldsvm.datasets import DataError
+from ldsvm.datasets.raw_table import RawTable
+from ldsvm.datasets.table_schema import Allowed
+from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.storing import UntrustedModel
 from ldsvm.tracking.client import Tracker, download
 from ldsvm.tracking.served import Served
@@ -123,3 +129,51 @@ def test_missing_values_and_words_are_named(logged: tuple[str, Any, Any]) -> Non
     words.loc[3, "height"] = "tall"
     with pytest.raises(MlflowException, match=r"Row 3 .of 0 to 59. has 'tall' in column 'height'; the model needs"):
         loaded.predict(words)
+
+
+@pytest.fixture(scope="module")
+def shop(tracker: Tracker) -> tuple[str, pandas.DataFrame]:
+    """The address of a model of a mixed table, and rows of it: ages from 20 to 69, two towns or none."""
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"age": 20.0 + np.arange(100) % 50, "town": rng.choice(["Bonn", "Ulm", None], 100)})
+    roles = {"age": "number", "town": "category"}
+    schema = [Allowed("age", "number", least=20, largest=69, gaps=0.0), Allowed("town", "category", gaps=0.3)]
+    steps = RawTable(roles, schema=[asdict(one) for one in schema]), TableFeatures(roles)
+    labels = np.where(table["age"] < 40, "young", "old")
+    model = make_pipeline(*steps, LDSVMClassifier(n_basis=5, random_state=0)).fit(table, labels)
+    with tracker.run("shop", kind="method") as run:
+        return run.model(model, table[:5], "shop"), table
+
+
+def test_a_request_may_leave_out_columns_with_gaps_in_training(shop: tuple[str, Any]) -> None:
+    loaded = mlflow.pyfunc.load_model(shop[0])
+    assert [(one.name, one.required) for one in loaded.metadata.get_input_schema()] == [("age", True), ("town", False)]
+    status, text = answer(loaded, {"dataframe_records": [{"age": 25, "more": 1}, {"age": 61.5}]})
+    right = loaded.predict(pandas.DataFrame({"town": [None, None], "age": [25.0, 61.5]}))
+    assert status == 200 and json.loads(text) == {"predictions": right.tolist()}
+    status, text = answer(loaded, {"dataframe_records": [{"town": "Ulm"}]})
+    assert status == 400 and "age" in text and "trace" not in text
+
+
+@pytest.mark.parametrize("rule", ["warn", "refuse", "ignore"])
+def test_requests_are_checked_against_the_schema(
+    rule: str, shop: tuple[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    odd = {"dataframe_records": [{"age": 25, "town": "Ulm"}, {"age": 131, "town": "Ulm"}]}
+    monkeypatch.setenv("LDSVM_SCHEMA", rule)
+    status, text = answer(mlflow.pyfunc.load_model(shop[0]), odd)
+    said = "The request: row 1, column 'age' is 131; allowed: 20 to 69."
+    assert status == (400 if rule == "refuse" else 200)
+    assert (said in text, said in caplog.text) == (rule == "refuse", rule == "warn")
+    (tmp_path / "schema.yaml").write_text("age: {least: 0, largest: 150}\n")
+    monkeypatch.setenv("LDSVM_SCHEMA_FILE", str(tmp_path / "schema.yaml"))
+    assert answer(mlflow.pyfunc.load_model(shop[0]), odd)[0] == 200
+
+
+def test_environment_variables_that_mean_nothing(shop: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDSVM_SCHEMA_FILE", "nowhere.yaml")
+    with pytest.raises(DataError, match=r"^LDSVM_SCHEMA_FILE='nowhere.yaml' is no file; allowed:"):
+        mlflow.pyfunc.load_model(shop[0])
+    monkeypatch.setenv("LDSVM_SCHEMA", "refuze")
+    with pytest.raises(DataError, match=r"^LDSVM_SCHEMA='refuze' is unknown .did you mean .refuse"):
+        mlflow.pyfunc.load_model(shop[0])

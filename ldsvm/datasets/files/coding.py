@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +21,13 @@ from ldsvm.datasets.files.roles import (
     is_day,
     listed,
     parsed_days,
+    spread,
+    stretches,
     texts_of,
 )  # fmt: skip
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.large import ColumnWriter
+from ldsvm.datasets.stored_texts import StoredTexts, are_many
 from ldsvm.datasets.words import listing, shown
 
 Codes = NDArray[np.float64]
@@ -50,7 +54,7 @@ def coded(
 
 def mixed(columns: Mapping[str, Sequence[Any]], spelling: Spelling) -> bool:
     """Return whether a table has a column of words or dates, and not only numbers, be they badly written."""
-    return any(_no_numbers(pieces, spelling) for pieces in columns.values())
+    return any(_no_numbers(spread(columns[name]), spelling) for name in columns)
 
 
 def _no_numbers(pieces: Sequence[Any], spelling: Spelling) -> bool:
@@ -76,41 +80,58 @@ def coded_table(
     table: of the training set, whose roles and values hold here too; None infers them, but for those of ``roles``.
     Raises `DataError` for types without a role, for values that are not of their column's, and where no input is left.
     """
-    _refuse_other_types(columns, given)
     known = {column.name: column for column in table or ()}
-    parts, found = [], []
-    for name, pieces in columns.items():
-        column = known.get(name) or (Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling))
-        if column.used:
-            codes, column = coded(column, pieces, given, spelling, first)
-            parts.append(codes)
-        found.append(column)
-    if not parts:
-        raise DataError(f"{given}: no input column is left. {listed(found)[-1]}")
-    return np.column_stack(parts), tuple(found)
+    found = []
+    with ColumnWriter(len(columns)) as writer:
+        for name in columns:  # each is read once, and let go before the next
+            pieces = columns[name]
+            _refuse_other_types(name, pieces, given)
+            column = known.get(name) or (
+                Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
+            )
+            if column.used:
+                codes, column = coded(column, pieces, given, spelling, first)
+                writer.add(codes)
+            found.append(column)
+        if not writer.width:
+            raise DataError(f"{given}: no input column is left. {listed(found)[-1]}")
+        return writer.matrix(), tuple(found)
 
 
-def _refuse_other_types(columns: Mapping[str, Sequence[Any]], given: str) -> None:
-    for name, pieces in columns.items():
-        for kind in (piece.type for piece in pieces):
-            if not (is_text(kind) or is_number(kind) or is_day(kind)):
-                raise DataError(
-                    f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
-                    "texts, so list it in dataset.drop."
-                )
+def _refuse_other_types(name: str, pieces: Sequence[Any], given: str) -> None:
+    for kind in (piece.type for piece in pieces):
+        if not (is_text(kind) or is_number(kind) or is_day(kind)):
+            raise DataError(
+                f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
+                "texts, so list it in dataset.drop."
+            )
 
 
 def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[Codes, Column]:
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
     # A code may be a number in one file and a text in the other; equal ones have one spelling.
-    plain = [piece if is_text(piece.type) else pa.array(values.spelled(piece), pa.string()) for piece in pieces]
-    text = texts_of(plain, spelling)
-    if column.role == "text":
-        text = text.fill_null("")
-    new = sorted(set(pc.unique(text.drop_null()).to_pylist()) - set(column.values))
-    found = Column(column.name, column.role, (*column.values, *new))
-    place = pc.index_in(text, value_set=pa.array(found.values, pa.string()))
-    return np.asarray(place.cast(pa.float64()).to_numpy(zero_copy_only=False)), found
+
+    def texts() -> Iterator[Any]:
+        for piece in stretches(pieces):
+            text = texts_of([piece if is_text(piece.type) else pa.array(values.spelled(piece), pa.string())], spelling)
+            yield text.fill_null("") if column.role == "text" else text
+
+    if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
+        return _stored(column, texts())
+    new: set[str] = set().union(*(pc.unique(text.drop_null()).to_pylist() for text in texts()))
+    found = Column(column.name, column.role, (*column.values, *sorted(new - set(column.values))))
+    value_set = pa.array(found.values, pa.string())
+    places = [pc.index_in(text, value_set=value_set).cast(pa.float64()) for text in texts()]
+    return _joined(place.to_numpy(zero_copy_only=False) for place in places), found
+
+
+def _stored(column: Column, texts: Iterable[Any]) -> tuple[Codes, Column]:
+    """Return the places of texts that lie in a file, after those that the column has."""
+    before: StoredTexts | tuple[()] = column.values if isinstance(column.values, StoredTexts) else ()
+    found = StoredTexts.written(texts)
+    chunks = (*before.chunks, *found.chunks) if before else found.chunks
+    places = np.arange(len(before), len(before) + len(found), dtype=np.float64)
+    return places, replace(column, values=StoredTexts(chunks))
 
 
 def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
@@ -119,32 +140,44 @@ def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: 
     if not all(is_number(piece.type) for piece in read):
         numbers.matrix({name: [*pieces]}, given, first, RULE.format(name=name), spelling=spelling)  # raises
         raise DataError(f"{what} holds values that are no numbers; {RULE.format(name=name)}.")
-    parts = [piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    return _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
 
 
 def _yes(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
-    low = pc.utf8_lower(texts_of(pieces, spelling))
     answers = pa.array([*YES, *YES.values(), "1", "0"])
     ones = np.array([1.0] * len(YES) + [0.0] * len(YES) + [1.0, 0.0])
-    place = np.asarray(pc.index_in(low, value_set=answers).cast(pa.float64()).to_numpy(zero_copy_only=False))
-    _refuse_others(low, np.isnan(place), what, "yes and no, true and false", name, first)
-    return np.where(np.isnan(place), np.nan, ones[np.nan_to_num(place).astype(int)])
+    others, parts = _Others(what, "yes and no, true and false", name, first), []
+    for piece in stretches(pieces):
+        low = pc.utf8_lower(texts_of([piece], spelling))
+        place = np.asarray(pc.index_in(low, value_set=answers).cast(pa.float64()).to_numpy(zero_copy_only=False))
+        others.look(low, np.isnan(place))
+        parts.append(np.where(np.isnan(place), np.nan, ones[np.nan_to_num(place).astype(int)]))
+    others.refuse()
+    return _joined(parts)
 
 
 def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spelling, first: int) -> tuple[Codes, Column]:
     pa = optional("pyarrow")
     if all(is_day(piece.type) or pa.types.is_null(piece.type) for piece in pieces):
         return np.concatenate([_since_1970(piece) for piece in pieces]), column
-    text = texts_of(pieces, spelling)
-    how = column.how or _way(text.drop_null(), what)
-    series = text.to_pandas()
-    moments = parsed_days(series, how)
-    moments = moments.fillna(parsed_days(series, "ISO8601")) if how != "ISO8601" else moments
-    _refuse_others(text, moments.isna().to_numpy(), what, "dates such as 2024-12-31", column.name, first)
-    seconds = (moments.dt.tz_localize(None) - np.datetime64("1970-01-01T00:00:00", "us")).dt.total_seconds()
-    return np.asarray(seconds, dtype=np.float64), replace(column, how=how)
+    how = column.how or _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], what)
+    others, parts = _Others(what, "dates such as 2024-12-31", column.name, first), []
+    for piece in stretches(pieces):
+        text = texts_of([piece], spelling)
+        series = text.to_pandas()
+        moments = parsed_days(series, how)
+        moments = moments.fillna(parsed_days(series, "ISO8601")) if how != "ISO8601" else moments
+        others.look(text, moments.isna().to_numpy())
+        seconds = (moments.dt.tz_localize(None) - np.datetime64("1970-01-01T00:00:00", "us")).dt.total_seconds()
+        parts.append(np.asarray(seconds, dtype=np.float64))
+    others.refuse()
+    return _joined(parts), replace(column, how=how)
+
+
+def _joined(parts: Iterable[Any]) -> Codes:
+    found = [*parts]
+    return np.concatenate(found) if found else np.zeros(0)
 
 
 def _since_1970(piece: Any) -> Codes:
@@ -153,25 +186,42 @@ def _since_1970(piece: Any) -> Codes:
     return np.asarray(micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _way(known: Any, what: str) -> str:
-    """Return how most texts write dates."""
-    series = known.to_pandas()
-    counts = {how: int(parsed_days(series, how).notna().sum()) for how in ("ISO8601", *DAYS)}
+def _way(parts: Sequence[Any], what: str) -> str:
+    """Return how most texts write dates. parts: pyarrow arrays, none of them with a gap."""
+    counts = dict.fromkeys(("ISO8601", *DAYS), 0)
+    for part in parts:
+        series = part.to_pandas()
+        counts = {how: counts[how] + int(parsed_days(series, how).notna().sum()) for how in counts}
     best = [how for how in counts if counts[how] == max(counts.values())]
     if len(best) > 1 and max(counts.values()):
+        known = next(part for part in parts if len(part))
         raise DataError(
             f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31."
         )
     return best[0]
 
 
-def _refuse_others(text: Any, unread: NDArray[np.bool_], what: str, allowed: str, name: str, first: int) -> None:
-    wrong = np.flatnonzero(unread & np.asarray(text.is_valid().to_numpy(zero_copy_only=False)))
-    if len(wrong):
-        value = shown(text[int(wrong[0])].as_py())
-        raise DataError(
-            f"{what} has {value} in {listing('row', wrong + first)}; allowed are {allowed}: {RULE.format(name=name)}."
-        )
+class _Others:
+    """Texts of a column that are none of its role, gathered stretch after stretch. first: number of the first row."""
+
+    def __init__(self, what: str, allowed: str, name: str, first: int) -> None:
+        self.what, self.allowed, self.name, self._next = what, allowed, name, first
+        self._value = ""
+        self._rows: list[NDArray[np.int64]] = []
+
+    def look(self, text: Any, unread: NDArray[np.bool_]) -> None:
+        wrong = np.flatnonzero(unread & np.asarray(text.is_valid().to_numpy(zero_copy_only=False)))
+        if len(wrong):
+            self._value = self._value or shown(text[int(wrong[0])].as_py())
+            self._rows.append(wrong + self._next)
+        self._next += len(text)
+
+    def refuse(self) -> None:
+        """Raise `DataError` where there were any."""
+        if self._rows:
+            rows = listing("row", np.concatenate(self._rows))
+            rule = RULE.format(name=self.name)
+            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {rule}.")
 
 
 def frame(X: Codes, columns: Sequence[Column]) -> Any:
@@ -189,6 +239,8 @@ def _decoded(codes: Codes, column: Column) -> Any:
         )
     if column.role not in ("category", "text"):
         return codes
+    if isinstance(column.values, StoredTexts):
+        return column.values.words(codes)
     words = np.array([*column.values, None], dtype=object)
     return words[np.where(np.isnan(codes), len(column.values), codes).astype(np.int64)]
 
@@ -211,6 +263,8 @@ def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], gi
 def _piece(series: Any) -> Any:
     """Return a column of pandas as a pyarrow array; of texts where its values are of several types."""
     pa = optional("pyarrow")
+    if getattr(getattr(series, "dtype", None), "tz", None) is not None:
+        series = series.dt.tz_convert(None)  # in UTC, as days without a zone are taken
     try:
         return plain(pa.array(series, from_pandas=True))
     except (pa.ArrowInvalid, pa.ArrowTypeError):

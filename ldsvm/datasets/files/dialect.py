@@ -14,10 +14,10 @@ from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import csv_text, faults, opening
 from ldsvm.datasets.files.find import TABLES, Found, find
-from ldsvm.datasets.files.kinds import is_list, is_number, is_text, plain
+from ldsvm.datasets.files.kinds import is_list, is_number, is_text
 from ldsvm.datasets.files.layout import check_unique
 from ldsvm.datasets.files.opening import Style
-from ldsvm.datasets.files.roles import is_day, texts_of
+from ldsvm.datasets.files.roles import is_day, spread, texts_of
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import (
     COMMA,
@@ -30,10 +30,12 @@ from ldsvm.datasets.files.spellings import (
     THOUSANDS,
     Spelling,
 )
-from ldsvm.datasets.files.tables import open_file
+from ldsvm.datasets.files.tables import Columns, Opened, open_file
+from ldsvm.datasets.large import is_large
 from ldsvm.datasets.words import shown
 
 MOST_MARKS = 5  # other words in columns of numbers that may all mark gaps
+LOOKED_AT = 200_000  # rows of a large table
 YEARS = range(1900, 2101)  # that may be names of columns
 
 
@@ -78,12 +80,11 @@ def look(spec: FileSpec, header: bool | None = None) -> Looked:
     every = [_no_input(name, pieces, index) for name, pieces in columns.items() if name not in used]
     left_out = tuple(column for column in every if column is not None)
     names = tuple(column.name for column in left_out)
-    wanted = [name for name in columns if name not in (*names, spec.label or "label")]
-    inputs = [columns[name] for name in wanted]
-    written = find_spelling(inputs, found.format, spec.decimal)
+    inputs = [name for name in columns if name not in (*names, spec.label or "label")]
+    written = find_spelling([columns[name] for name in inputs], found.format, spec.decimal)
     if written.decimal == "," and spec.decimal is None and found.format in csv_text.DELIMITERS:
         again, _ = _columns(found, replace(spec, decimal=","))  # where 1.234 is no number yet
-        written = find_spelling([again[name] for name in columns if name in wanted], found.format, ",")
+        written = find_spelling([again[name] for name in inputs], found.format, ",")
     decimal = spec.decimal or ("," if written.decimal == "," else None)
     spec = replace(
         spec, decimal=decimal, thousands=written.thousands or None, missing_values=written.missing, drop=names
@@ -223,19 +224,28 @@ def has_header(file: Path, style: Style) -> bool:
 
 
 def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], list[str]]:
-    """Return all columns of a table in all its files, and the names of those that are the index of the rows."""
-    pieces: dict[str, list[Any]] = {}
+    """Return all columns of a table in all its files, and the names of those that are the index of the rows.
+
+    Of a table that is too large for memory some rows are enough, see `spread`.
+    """
+    files: list[tuple[Path, Opened]] = []
     index: list[str] = []
     for file in found.files:
         with faults.reading(file, found.format):
             opened = open_file(file, found, spec)
             check_unique(opened.names, file)
-            table = opened.load(list(opened.names))
-            table.validate(full=True)
+        files.append((file, opened))
         index = index or [*opened.index]
-        for name in opened.names:
-            pieces.setdefault(name, []).extend(plain(piece) for piece in table[name].chunks)
-    return dict(pieces), index
+    names = [*dict.fromkeys(name for _, opened in files for name in opened.names)]
+    columns = Columns(files, found.format, names)
+    if is_large(sum(opened.rows or 0 for _, opened in files), len(names)):
+        return {name: [_copy(piece) for piece in spread(columns[name], LOOKED_AT)] for name in names}, index
+    return {**columns.read(names)}, index
+
+
+def _copy(piece: Any) -> Any:
+    """Return a part of a column without the rest of it in memory."""
+    return piece.take(optional("pyarrow").array(range(len(piece))))
 
 
 def _number(name: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults, precision
 from ldsvm.datasets.files.kinds import is_list, is_number, is_text
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.large import empty
 from ldsvm.datasets.words import listing, shown
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
@@ -25,7 +27,7 @@ USUAL = Spelling()
 
 
 def matrix(
-    columns: dict[str, Column],
+    columns: Mapping[str, Column],
     given: str,
     first: int = 0,
     rule: str = RULE,
@@ -35,29 +37,33 @@ def matrix(
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Return the columns side by side as X (N, D) float32, NaN where a value is missing, and the D names.
 
-    A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the only
-    one, of lists of fixed size, float32 and in one piece, its memory is used as it is. ``columns`` is emptied on the
-    way, so that the memory of each column is free once it is in X. ``first`` is the number of the first row. Another
-    ``spelling`` than the usual one makes numbers of texts. Raises `DataError` for columns that are no numbers, telling
-    what to do or else the ``rule``, for values that float32 cannot hold, and, where ``precise``, for columns of single
-    numbers that it cannot tell apart; see `precision.check`.
+    A column of lists of equal length becomes as many columns, ``name[0]``, ``name[1]`` and so on; where it is the
+    only one, of lists of fixed size, float32 and in one piece, its memory is used as it is. A dict of columns is
+    emptied on the way, so that the memory of each is free once it is in X, which lies in a file where it is large.
+    ``first`` is the number of the first row. Another ``spelling`` than the usual one makes numbers of texts. Raises
+    `DataError` for columns that are no numbers, telling what to do or else the ``rule``, for values that float32
+    cannot hold, and, where ``precise``, for columns of single numbers that it cannot tell apart; see
+    `precision.check`.
     """
     if not spelling.plain:
+        columns = columns if isinstance(columns, dict) else {**columns}
         columns |= {name: [spelling.number(piece) for piece in column] for name, column in columns.items()}
     _refuse_other_types(columns, given, first, rule, spelling)
-    widths = {name: _width(name, column, given, first) for name, column in columns.items()}
+    widths = {name: _width(name, columns[name], given, first) for name in columns}
     names = tuple(one for name, width in widths.items() for one in _names(name, width))
-    n = sum(len(piece) for piece in next(iter(columns.values())))
+    one = columns[next(iter(columns))]
+    n = sum(map(len, one))
     if len(columns) == 1:
-        X = _as_it_is(next(iter(columns.values())), n, len(names))
+        X = _as_it_is(one, n, len(names))
         if X is not None:
             _refuse_infinite(X, names[0].removesuffix("[0]"), given, first)
             return X, names
-    X = np.empty((n, len(names)), dtype=np.float32)
+    del one
+    X = empty(n, len(names))
     start = 0
     for name, width in widths.items():
         part = X[:, start : start + (width or 1)]
-        column = columns.pop(name)
+        column = columns.pop(name) if isinstance(columns, dict) else columns[name]
         _fill(part, column)
         _refuse_infinite(part, name, given, first)
         if precise and width is None:
@@ -71,8 +77,8 @@ def _names(name: str, width: int | None) -> list[str]:
     return [name] if width is None else [f"{name}[{place}]" for place in range(width)]
 
 
-def _refuse_other_types(columns: dict[str, Column], given: str, first: int, rule: str, spelling: Spelling) -> None:
-    found = {name: _fault(column, first, spelling) for name, column in columns.items()}
+def _refuse_other_types(columns: Mapping[str, Column], given: str, first: int, rule: str, spelling: Spelling) -> None:
+    found = {name: _fault(columns[name], first, spelling) for name in columns}
     faulty = [f"{shown(name)} {fault}" for name, fault in found.items() if fault]
     if not faulty:
         return

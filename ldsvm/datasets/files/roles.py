@@ -7,7 +7,8 @@ seconds since 1970, categories and texts as places in the column's list of value
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
@@ -22,6 +23,8 @@ MOST = 1_000  # values of a category
 YES = {"yes": "no", "y": "n", "true": "false", "t": "f", "on": "off"}
 ID = re.compile(r"(?i:(^|[_ .-])(id|uuid|guid|nr|no|key))$|[a-z]I[dD]$")
 MANY = 10  # columns that a sentence names
+LOOKED_AT = 1_000_000  # rows of a column whose role is inferred
+STRETCH = 500_000  # rows of a column that are read together
 DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")  # beside ISO 8601
 
 
@@ -29,7 +32,7 @@ def infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
     """Return what a column is, by its name and values. pieces: pyarrow arrays, one after the other.
 
     A column of text is one of numbers where more than half of its values are: the others are mistakes, which are
-    refused when it is read.
+    refused when it is read. Of more than a million rows 20 stretches of 50,000 are looked at, see `spread`.
 
     Examples
     --------
@@ -37,6 +40,13 @@ def infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
     >>> infer_role("colour", [pyarrow.array(["red", "blue", "red"])], Spelling()).role
     'category'
     """
+    some = spread(pieces)
+    found = _infer_role(name, some, spelling)
+    # What is the same in some rows may differ in others; then there are few values, and all can be looked at.
+    return _infer_role(name, pieces, spelling) if found.role == "constant" and some is not pieces else found
+
+
+def _infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
     types = optional("pyarrow").types
     kinds = [piece.type for piece in pieces if not types.is_null(piece.type)]
     if kinds and all(map(types.is_boolean, kinds)):
@@ -46,6 +56,34 @@ def infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
     if all(map(is_day, kinds)):
         return _unless_constant(name, "date", pieces)
     return _words(name, texts_of(pieces, spelling), spelling)
+
+
+def stretches(pieces: Sequence[Any], rows: int = STRETCH) -> Iterator[Any]:
+    """Yield the rows of a column as pyarrow arrays of so many at most."""
+    for piece in pieces:
+        yield from (piece.slice(start, rows) for start in range(0, max(1, len(piece)), rows))
+
+
+def spread(pieces: Sequence[Any], most: int = LOOKED_AT, parts: int = 20) -> Sequence[Any]:
+    """Return a column as it is, or, where it has more than ``most`` rows, so many in stretches that are evenly apart.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> [piece.to_pylist() for piece in spread([pyarrow.array(range(10))], most=4, parts=2)]
+    [[0, 1], [8, 9]]
+    """
+    ends = [*accumulate(map(len, pieces))]
+    if not ends or ends[-1] <= most:
+        return pieces
+    size, found = most // parts, []
+    for part in range(parts):
+        start = part * (ends[-1] - size) // (parts - 1)
+        for piece, end in zip(pieces, ends, strict=True):
+            low, high = max(start, end - len(piece)), min(start + size, end)
+            if low < high:
+                found.append(piece.slice(low - end + len(piece), high - low))
+    return found
 
 
 def is_day(type: Any) -> bool:
@@ -94,7 +132,7 @@ def _words(name: str, text: Any, spelling: Spelling) -> Column:
         return Column(
             name, "constant", reason=f"all rows have {shown(found[0].as_py())}" if n else "no row has a value"
         )
-    if _pair(found.to_pylist()[:3]):
+    if _pair(found[:3].to_pylist()):
         return Column(name, "yes/no")
     if len(how := day_formats(found)) == 1:
         return Column(name, "date", how=how[0])
@@ -118,7 +156,7 @@ def day_formats(found: Any) -> list[str]:
 
     01/02/2024 may be of January or February: where no text of a column tells which, both are returned.
     """
-    first = found.to_pylist()[:1]
+    first = found[:1].to_pylist()
     if not first or not first[0][:1].isdigit() or len(first[0]) < 6:
         return []
     series = found.to_pandas()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.partitions import check_apart
 from ldsvm.datasets.files.spec import FileSpec
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.large import is_large
 from ldsvm.datasets.room import check_room
 from ldsvm.datasets.words import shown
 
@@ -27,12 +28,51 @@ from ldsvm.datasets.words import shown
 class Opened:
     """One file: the names of its columns, repeated ones too, and a function that reads some of them as a table.
 
-    index: the columns that are the index of the rows, where the file says so.
+    index: the columns that are the index of the rows, where the file says so. rows: how many, where that is known.
     """
 
     names: Sequence[str]
     load: Callable[[list[str]], Any]
     index: Sequence[str] = ()
+    rows: int | None = None
+
+
+class Columns(Mapping[str, list[Any]]):
+    """Columns of a table in several files, as pyarrow arrays; each is read when it is asked for, and not kept.
+
+    A file that lacks a column has no part in it.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __init__(self, files: Sequence[tuple[Path, Opened]], format: str, names: Sequence[str]) -> None:
+        self._files, self._format, self._names = files, format, names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        optional("pyarrow").default_memory_pool().release_unused()  # else it keeps what the column before had
+        return self.read([name])[name]
+
+    def read(self, names: Sequence[str]) -> dict[str, list[Any]]:
+        """Return several columns at once."""
+        found: dict[str, list[Any]] = {name: [] for name in names}
+        for file, opened in self._files:
+            there = [name for name in names if name in opened.names]
+            if not there:
+                continue
+            with faults.reading(file, self._format):
+                table = opened.load(there)
+                # Few files have checksums, and a wrong offset would end the process instead of raising an error.
+                table.validate(full=True)
+            for name in there:
+                found[name] += [plain(piece) for piece in table[name].chunks]
+        return found
 
 
 def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | None]:
@@ -65,40 +105,55 @@ def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
 
     def load(names: list[str]) -> Any:
         table = opened.load([name for name in names if name not in values] or [*opened.names[:1]])
-        for name, value in values.items():
-            table = table.append_column(name, optional("pyarrow").repeat(value, len(table)))
+        for name in (name for name in names if name in values):
+            table = table.append_column(name, optional("pyarrow").repeat(values[name], len(table)))
         return table.select(names)
 
-    return Opened([*opened.names, *values], load, opened.index)
+    return Opened([*opened.names, *values], load, opened.index, opened.rows)
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
-    tables: list[Any] = []
     spelling = Spelling.of(spec.decimal, spec.missing_values, thousands=spec.thousands)
     training = plan is None
+    others, inputs, plan = _opened(found, spec, plan)
+    rows = _rows(others, plan, found.given, spelling)
+    del others
+    if plan.text is not None:
+        return rows, plan
+    if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
+        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
+        return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
+    X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
+    return replace(rows, X=X, columns=names), plan
+
+
+def _opened(
+    found: Found, spec: FileSpec, plan: Layout | None
+) -> tuple[dict[str, numbers.Column], Mapping[str, numbers.Column], Layout]:
+    """Return the label and what else is no input, and the inputs: read, or to be read one by one where they are large.
+
+    The columns of the first file become the plan where there is none.
+    """
+    files: list[tuple[Path, Opened]] = []
     for file in found.files:
         with faults.reading(file, found.format):
             opened = open_file(file, found, spec)
             if plan is None:
                 plan = layout(spec, opened.names, file, opened.index)
             plan.check(opened.names, file)
-            tables.append(opened.load(plan.names))
-            # Few files have checksums, and a wrong offset would end the process instead of raising an error.
-            tables[-1].validate(full=True)
+        files.append((file, opened))
     assert plan is not None  # find() returns at least one file
-    columns = {name: [piece for table in tables for piece in _pieces(table[name])] for name in plan.names}
-    if not sum(len(table) for table in tables):
+    inputs: Mapping[str, numbers.Column]
+    columns = inputs = Columns(files, found.format, plan.inputs)
+    others = [name for name in plan.names if name not in plan.inputs or name in (plan.group, plan.time)]
+    if is_large(sum(opened.rows or 0 for _, opened in files), len(plan.inputs)):
+        read = columns.read(others)
+    else:
+        read = columns.read(plan.names)
+        inputs = {name: read[name] for name in plan.inputs}
+    if not sum(map(len, read[plan.label])):
         raise DataError(f"{found.given}: holds no rows; at least one is needed.")
-    tables.clear()  # the columns are now held by `columns` alone, which gives them up one by one
-    rows = _rows(columns, plan, found.given, spelling)
-    if plan.text is not None:
-        return rows, plan
-    inputs = {name: columns.pop(name) for name in plan.inputs}
-    if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
-        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
-        return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
-    X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
-    return replace(rows, X=X, columns=names), plan
+    return {name: read[name] for name in others}, inputs, plan
 
 
 def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling: Spelling) -> Rows:
@@ -114,10 +169,6 @@ def _rows(columns: dict[str, numbers.Column], plan: Layout, given: str, spelling
     if plan.text is not None:
         return Rows(one("text", plan.text, values.texts), y, None, groups, times)
     return Rows(None, y, None, groups, times)
-
-
-def _pieces(column: Any) -> numbers.Column:
-    return [plain(piece) for piece in column.chunks]
 
 
 def _words(spec: FileSpec) -> list[str]:
@@ -146,7 +197,7 @@ def _parquet(path: Path, _spec: FileSpec) -> Opened:
         # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
         return file.read(columns=names).select(names)
 
-    return Opened(schema.names, load, index_columns(schema))
+    return Opened(schema.names, load, index_columns(schema), file.metadata.num_rows)
 
 
 def _stored(facts: Any, names: set[str]) -> int:
@@ -158,7 +209,7 @@ def _stored(facts: Any, names: set[str]) -> int:
 
 def _arrow(path: Path, _spec: FileSpec) -> Opened:
     table = _all_batches(path)
-    return Opened(table.column_names, table.select, index_columns(table.schema))
+    return Opened(table.column_names, table.select, index_columns(table.schema), len(table))
 
 
 def _all_batches(path: Path) -> Any:
@@ -194,7 +245,7 @@ def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
             guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
             words += [name for name in names if name not in guessed]
         table = csv_text.read(path, style, words)
-        return Opened(table.column_names, table.select)
+        return Opened(table.column_names, table.select, (), len(table))
 
     return opened
 

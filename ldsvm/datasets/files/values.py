@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
+from ldsvm.datasets.columns import shared
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.kinds import is_number, is_text
@@ -31,7 +33,8 @@ def labels(column: Column, what: str) -> NDArray[Any]:
         missing = np.concatenate([part[1] for part in parts])
         found = values.astype(object) if missing.any() else values
     else:
-        found = _texts([_trimmed(piece) for piece in column], what, "classes must be whole numbers or text")
+        trimmed = [_trimmed(piece) for piece in column]
+        found = _texts(trimmed, what, "classes must be whole numbers or text", shared)
         missing = (found == None) | (found == "")  # noqa: E711  (element by element)
     if missing.all():
         raise DataError(f"{what} holds no label at all; at least one row must have a class.")
@@ -59,8 +62,10 @@ def _whole(piece: Any, what: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     return values.astype(np.int64), missing
 
 
-def _texts(column: Column, what: str, allowed: str) -> NDArray[Any]:
-    """Return a column of texts as an object array of str and None."""
+def _texts(
+    column: Column, what: str, allowed: str, objects: Callable[[Any], NDArray[Any]] | None = None
+) -> NDArray[Any]:
+    """Return a column of texts as an object array of str and None. objects: does so with one piece."""
     pa = optional("pyarrow")
     other = [piece.type for piece in column if not is_text(piece.type) and not pa.types.is_null(piece.type)]
     if any(is_number(type) for type in other):
@@ -68,7 +73,7 @@ def _texts(column: Column, what: str, allowed: str) -> NDArray[Any]:
         raise DataError(f"{what} holds numbers{' and text' * both}; {allowed}{', not both' * both}.")
     if other:
         raise DataError(f"{what} is of type {other[0]}; {allowed}.")
-    return np.concatenate([_objects(piece) for piece in column])
+    return np.concatenate([(objects or _objects)(piece) for piece in column])
 
 
 def _objects(piece: Any) -> NDArray[Any]:

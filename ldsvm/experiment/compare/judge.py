@@ -21,6 +21,8 @@ from ldsvm.methods import Method, lookup
 from ldsvm.methods.label_map import Coarser
 from ldsvm.speed import predict_us
 
+SHOWN = 100_000  # training rows that a figure needs
+
 
 @dataclass(frozen=True)
 class Score:
@@ -58,7 +60,8 @@ class Score:
 class Judged:
     """What fitting and judging one point gave. model: only ours, which is kept.
 
-    latent: the training set (N, L) in the latent space of ours, or of a reduction to a plane or a line.
+    latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
+    line.
     """
 
     score: Score
@@ -141,13 +144,23 @@ def _ours(model: Any) -> dict[str, Any]:
 
 
 def _latent(model: Any, method: Method, data: Data) -> Any:
-    """Return the training set in the latent space of ours, or of a reduction that can be looked at; else None."""
-    if method.iterative:
-        return model.transform(data.X)
-    reduce = getattr(model, "named_steps", {}).get("reduce")
-    if reduce is None or reduce.transform(data.X[:1]).shape[1] > 2:
+    """Return the `shown_rows` in the latent space of ours, or of a reduction that can be looked at; else None."""
+    reduce = model if method.iterative else getattr(model, "named_steps", {}).get("reduce")
+    if reduce is None or (not method.iterative and reduce.transform(data.X[:1]).shape[1] > 2):
         return None
-    return reduce.transform(data.X)
+    shown = shown_rows(len(data.y))
+    return reduce.transform(data.X if len(shown) == len(data.y) else data.X[shown])
+
+
+def shown_rows(n: int) -> NDArray[np.int64]:
+    """Return the numbers of the training rows that figures show, of n: all, or so many that are evenly apart.
+
+    Examples
+    --------
+    >>> len(shown_rows(150)), len(shown_rows(3_000_000))
+    (150, 100000)
+    """
+    return np.arange(n) if n <= SHOWN else np.linspace(0, n - 1, SHOWN).astype(np.int64)
 
 
 def is_cold() -> bool:

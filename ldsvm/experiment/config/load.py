@@ -12,7 +12,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.transformers import permit
 from ldsvm.datasets.words import one_of, slug, unknown
+from ldsvm.experiment.config.places import is_deployed
 from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
 from ldsvm.experiment.config.spaces import ROWS, Range
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
@@ -27,13 +29,16 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
 
     path: the file, looked for from the working directory and then from `root`, the project's folder.
     overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
-    `root/conf/base.yaml`. Raises ConfigError with one sentence.
+    `root/conf/base.yaml`. Transformers that the file names may be used from now on, but in deployed runs, see
+    `ldsvm.datasets.transformers`. Raises ConfigError with one sentence.
     """
     tree = tree_of(path, overrides, root=root)
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
+    if not is_deployed():
+        permit(config.transformers)
     _check_names(config, path)
     _check_claims(config, path)
     _check_production(config, path)
@@ -200,10 +205,10 @@ def _check_executor(method: MethodConfig, where: str, config: Config) -> None:
             f'{where}.executor.kind has value "ray" while the trials run on Ray themselves; allowed: search.workers 1 '
             "and no search.ray_address, or the kinds serial and threads."
         )
-    if method.strategy is not None and method.strategy.resource == ROWS:
+    if method.on_ray and method.strategy is not None and method.strategy.resource == ROWS:
         raise ConfigError(
-            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows are not cut to; allowed: another '
-            "resource, such as max_iter, or no executor."
+            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows on Ray are not cut to; allowed: '
+            "another resource, such as max_iter, or the kinds serial and threads."
         )
 
 

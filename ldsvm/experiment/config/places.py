@@ -15,6 +15,7 @@ from ldsvm.datasets import DataError
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.find import find
+from ldsvm.datasets.transformers import LIST, listed
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import ConfigError, found
 
@@ -74,6 +75,10 @@ def check_deployed(config: Config, root: Path) -> None:
             for file in files:
                 confine({f"{key}, which reads {file},": file}, root)
     _check_addresses(config)
+    for path in config.transformers:
+        if path not in listed():
+            names = ", ".join(listed()) or "none"
+            raise ConfigError(f"features has {path}; allowed in a deployed run: {names}, as {LIST} says.")
 
 
 def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[Path] = ()) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ldsvm.datasets.steps import Step, parse
+from ldsvm.datasets.transformers import is_path
 from ldsvm.experiment.config.dataset import DatasetConfig, Name
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.production import ProductionConfig
@@ -255,6 +256,11 @@ class Config(Frozen):
     @classmethod
     def _steps(cls, value: Any) -> tuple[Step, ...]:
         return parse(value)
+
+    @property
+    def transformers(self) -> list[str]:
+        """Import paths among the features."""
+        return [step.name for step in self.features if is_path(step.name)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:

@@ -82,4 +82,5 @@ def drawn(figure: Any) -> Drawing:
             stream = io.BytesIO()
             figure.savefig(stream, format=kind, metadata=metadata)
             files[kind] = stream.getvalue()
+            figure.set_layout_engine(None)  # the axes stay where the first format has them
     return Drawing(**files)

@@ -177,7 +177,6 @@ def made_up(slow: float, ours: list[float]) -> Found:
     return Found(facts, arrays)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "ours", "holds"),
     [
@@ -186,6 +185,7 @@ def made_up(slow: float, ours: list[float]) -> Found:
         (0.015, [9.0, 3.0, 1.9, 2.5], [False, False, True]),  # by 15 ms one iteration, by 30 ms three, at 2.5
     ],
 )
+@pytest.mark.usefixtures("undrawn")
 def test_claims_follow_the_numbers(slow: float, ours: list[float], holds: list[bool]) -> None:
     page = alternating_page.show(alternating.Params(starts=("random",), sigmas=(2.0,), C=(3.0,)), made_up(slow, ours))
     assert [claim.holds for claim in page.claims] == holds

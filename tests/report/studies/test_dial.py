@@ -59,14 +59,13 @@ def test_the_page_of_what_was_measured(found: Found) -> None:
     assert made.pictures[0].drawing.png.startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_a_map_that_is_as_good_and_small_keeps_every_claim() -> None:
     made = page()
     assert [claim.holds for claim in made.claims] == [True, True, True]
     assert "10 learned basis functions get 2.00 % wrong and predict 500 times as fast" in made.lede
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "holds"),
     [
@@ -76,6 +75,7 @@ def test_a_map_that_is_as_good_and_small_keeps_every_claim() -> None:
         ({"svm": {"n_wrong": 1, "n_basis": 10}}, [True, False, False]),
     ],
 )
+@pytest.mark.usefixtures("undrawn")
 def test_each_claim_fails_by_what_it_is_about(changes: dict[str, Any], holds: list[bool]) -> None:
     made = page(**changes)
     assert [claim.holds for claim in made.claims] == holds

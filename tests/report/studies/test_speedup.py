@@ -95,6 +95,7 @@ def test_page_of_what_was_measured(measured: Found) -> None:
         assert {len(row) for row in table.rows} == {len(table.header)}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_two_perfect_processors_keep_every_claim() -> None:
     made = page()
     assert [claim.holds for claim in made.claims] == [True] * 8
@@ -108,7 +109,6 @@ def test_two_perfect_processors_keep_every_claim() -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "changes"),
     [
@@ -122,10 +122,12 @@ def test_two_perfect_processors_keep_every_claim() -> None:
         (7, {"cluster2": {"nodes": 1}}),
     ],
 )
+@pytest.mark.usefixtures("undrawn")
 def test_each_claim_fails_by_what_it_is_about(claim: int, changes: dict[str, Any]) -> None:
     assert [found.holds for found in page(**changes).claims] == [i != claim for i in range(8)]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_threads_beyond_the_processors_are_told_and_judge_no_step() -> None:
     made = page(processors=1)
     assert made.tables[0].rows[1][0] == "2 (more than the 1 processors)"
@@ -133,7 +135,7 @@ def test_threads_beyond_the_processors_are_told_and_judge_no_step() -> None:
     assert made.lede.startswith("Only one thread")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_a_busy_machine_is_told() -> None:
     assert "One thread got 50% of a processor" in page(fit1={"busy": 0.5}).lede
     assert "other work" not in page(fit1={"busy": 0.95}).lede

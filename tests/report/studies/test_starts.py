@@ -108,11 +108,11 @@ def test_the_papers_rule_ends_when_the_error_does_not_change_or_goes_up(errors: 
     assert starts.paper_stop(errors) == stop
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_claims_hold_when_the_starts_do_equally_well() -> None:
     assert verdicts() == [True] * 6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "changes"),
     [
@@ -124,6 +124,7 @@ def test_claims_hold_when_the_starts_do_equally_well() -> None:
         (5, {"rows": {"by_C": [0.5, 0.4]}}),
     ],
 )
+@pytest.mark.usefixtures("undrawn")
 def test_each_claim_fails_by_what_it_is_about(claim: int, changes: dict[str, Any]) -> None:
     assert verdicts(**changes) == [i != claim for i in range(6)]
 
@@ -138,7 +139,7 @@ def test_page_of_what_was_computed_shows_every_run(found: Found) -> None:
     assert "200 training" in made.protocol and "test set has no say" in made.protocol
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_only_mnist_stands_beside_the_papers_numbers() -> None:
     assert not any("paper" in table.title for table in page().tables)
     params = TINY.model_copy(update={"problems": (DIGITS.model_copy(update={"dataset": "mnist"}),)})
@@ -148,6 +149,7 @@ def test_only_mnist_stands_beside_the_papers_numbers() -> None:
     assert table.rows[2] == ["test error %, simplex", "2.99", "3.00", "+0.01"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_single_start_has_a_page_without_comparisons() -> None:
     params = TINY.model_copy(update={"starts": ("random",)})
     made = starts_page.show(params, Found({"runs": [run("random", 0)]}))

@@ -1,0 +1,169 @@
+"""From `flows new` to the report on five million rows of a mixed table: memory of all processes, and the same model.
+
+The parts: `stages` runs `new` and `pipeline` on a tenth of the rows and on all, and samples the memory that is of no
+file (proportional shares of the process tree, twice a second); `same` fits the first 200,000 rows in memory and again
+from mapped files by blocks. The files take some 7 GB of the folder of temporary files. On Linux only.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Collection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks.customers import write
+from benchmarks.harness import ROOT, Bar, Result, progress
+from ldsvm.datasets import large
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.prepared import prepare
+from ldsvm.experiment.search.trial import Job, fit_point, training_data
+from ldsvm.memory import GIB
+
+ROWS, FIRST, SECONDS = 5_000_000, 200_000, 0.5
+PARTS = ("stages", "same")
+
+
+def run(quick: bool, parts: Collection[str] = PARTS) -> Result:
+    rows, first = (200_000, 5_000) if quick else (ROWS, FIRST)
+    result = Result(settings={"rows": rows, "first rows": first, "columns": 30, "seconds between samples": SECONDS})
+    for name, part, size in zip(PARTS, (stages, same), (rows, first), strict=True):
+        if name in parts:
+            with TemporaryDirectory() as folder:
+                part(result, Path(folder), size)
+    keys = list(dict.fromkeys(key for row in result.rows for key in row))
+    result.rows = [{key: row.get(key, "") for key in keys} for row in result.rows]
+    return result
+
+
+def stages(result: Result, place: Path, rows: int) -> None:
+    """Peaks of `new` and of `pipeline` on a tenth of the rows, and on all."""
+    peaks = []
+    for n in (rows // 10, rows):
+        folder = place / str(n)
+        write(folder / "customers", n)
+        config = folder / "customers.yaml"
+        given = [f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}"]
+        asked = {
+            "new": [str(folder / "customers"), "--label", "left", "--output", str(config)],
+            "pipeline": [str(config), *given],
+        }
+        found = []
+        for name, words in asked.items():
+            progress(f"large_table: {name} on {n:,} rows")
+            begun = time.perf_counter()
+            found.append(_peak([sys.executable, "-m", "flows", name, *words]))
+            seconds = time.perf_counter() - begun
+            result.rows.append({"what": f"{name}, {n:,} rows", "peak GiB": found[-1] / GIB, "seconds": seconds})
+        peaks.append(max(found) / GIB)
+    result.bars.append(Bar("peak of all processes, GiB", peaks[1], "<=", 3.0))
+    result.bars.append(Bar("peak over that of a tenth of the rows", peaks[1] / peaks[0], "<=", 2.0))
+
+
+def same(result: Result, place: Path, rows: int) -> None:
+    """The model of the same rows in memory, and of mapped files by blocks.
+
+    Kept features are the same however the rows lie. Those that are computed anew in every pass, and sums of another
+    order, differ in the last digits of float32, which the iterations make larger: that is shown, and no bar.
+    """
+    write(place / "customers", rows)
+    in_memory = _model(place, large.LARGE, {"kind": "serial"})
+    by_blocks = _model(place, 0, {"kind": "serial", "memory_mib": 512, "rows": rows // 20})
+    for what, model in {
+        "mapped, in small blocks": by_blocks,
+        "mapped, in blocks, nothing kept": _model(place, 0, {"kind": "serial", "memory_mib": 0}),
+        "mapped, fitted as arrays in memory": _model(place, 0, None),
+    }.items():
+        result.rows.append({"what": f"{rows:,} rows {what}", "difference": _apart(model, in_memory)})
+    apart = _apart(by_blocks, in_memory)
+    result.bars.append(Bar("largest_relative_difference_of_models", apart, "<=", 1e-6))
+
+
+def _model(place: Path, most: int, executor: dict[str, Any] | None) -> Any:
+    """Return the model of a table, of which a matrix above so many bytes lies in a file."""
+    file = place / "same.yaml"
+    file.write_text(
+        f"name: same\ntitle: same\ndataset: {{name: same, path: {place / 'customers'}, label: left}}\n"
+        "split: {kind: stratified, train: 0.6, validation: 0.2, test: 0.2}\nfeatures: [table]\n"
+        "methods:\n  ours: {estimator: ldsvm, params: {n_basis: 100, gamma: 0.01, C: 1, max_iter: 10}}\n"
+    )
+    config = load_config(file, [f"paths.cache={place / str(most)}", f"paths.runs={place}"], root=ROOT)
+    before, large.LARGE = large.LARGE, most
+    try:
+        (prepared,) = prepare(config)
+    finally:
+        large.LARGE = before
+    method = type(config.methods["ours"]).model_validate({**config.methods["ours"].model_dump(), "executor": executor})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="MAC stopped at max_iter")
+        job = Job(method, ({},), (0,), 0, 2)
+        return fit_point(job, {}, training_data(prepared, "original")).model
+
+
+def _apart(a: Any, b: Any) -> float:
+    pairs = [(a.map_.W, b.map_.W), (a.latent_coef_, b.latent_coef_), (a.intercept_, b.intercept_)]
+    return float(max(np.abs(p - q).max() / np.abs(q).max() for p, q in pairs))
+
+
+def _peak(command: list[str]) -> float:
+    """Run a command to its end and return the most bytes that it and all its children had."""
+    peak = 0.0
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        # Few lines are printed, which the pipe holds.
+        while process.poll() is None:
+            peak = max(peak, sum(map(_own_bytes, _tree(process.pid))))
+            time.sleep(SECONDS)
+        assert process.stdout is not None
+        said = process.stdout.read()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command[2:])} ended with {process.returncode}: {said[-2000:]}")
+    return peak
+
+
+def _tree(pid: int) -> list[int]:
+    """Return a process and all its children."""
+    found = [pid]
+    for one in found:
+        for task in _tasks(one):
+            try:
+                children = (task / "children").read_text()
+            except OSError:  # it has ended
+                continue
+            found += map(int, children.split())
+    return found
+
+
+def _tasks(pid: int) -> list[Path]:
+    try:
+        return [*Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def _own_bytes(pid: int) -> float:
+    """Return a process's share of the memory that is of no file."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return 0.0
+    sizes = {line.split()[0]: int(line.split()[1]) for line in lines}
+    return 1024.0 * (sizes.get("Pss_Anon:", 0) + sizes.get("Pss_Shmem:", 0))
+
+
+def quoted(result: Result) -> list[tuple[str, str]]:
+    peak = result.bar("peak of all processes, GiB")
+    ratio = result.bar("peak over that of a tenth of the rows")
+    apart = result.bar("largest_relative_difference_of_models")
+    return [
+        (
+            f"a Parquet folder of {result.settings['rows']:,} rows × 30 mixed columns, from `new` to the report",
+            f"at most {peak:.2f} GiB over all processes, {ratio:.2f} times that of a tenth of the rows; models of the "
+            f"first {result.settings['first rows']:,} rows in memory and by blocks {apart:.0e} apart",
+        )
+    ]
