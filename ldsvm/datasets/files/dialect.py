@@ -168,11 +168,18 @@ def _with_format(spec: FileSpec) -> FileSpec:
 
 
 def _separator(file: Path, encoding: str | None) -> str | None:
-    """Return the format that makes most columns of a file; blanks only where nothing else does."""
-    widths = {name: _width(file, Style(mark, encoding=encoding)) for name, mark in csv_text.DELIMITERS.items()}
-    blanks = widths.pop("blanks")
-    best = max(widths, key=lambda name: widths[name])
-    return best if widths[best] > 1 else "blanks" if blanks > 1 else None
+    """Return the format that makes most columns of a file; blanks only where nothing else does.
+
+    Where commas make no more than others do, they are decimal marks: 1,5;2,5;red has three columns in two ways.
+    """
+    with faults.reading(file, "csv"), opening.uncompressed(file) as stream:
+        head = stream.read(opening.HEAD)
+    there = {name: mark for name, mark in csv_text.DELIMITERS.items() if mark.encode() in head and name != "blanks"}
+    widths = {name: _width(file, Style(mark, encoding=encoding)) for name, mark in there.items()}
+    best = max(widths, key=lambda name: (widths[name], name != "csv"), default="blanks")
+    if widths.get(best, 0) > 1:
+        return best
+    return "blanks" if _width(file, Style(opening.BLANKS, encoding=encoding)) > 1 else None
 
 
 def _width(file: Path, style: Style) -> int:

@@ -451,6 +451,10 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
         ("", "a.csv: is damaged, truncated, unreadable or no csv file .Empty CSV file"),
         ("a,label\n", "a.csv: holds no rows"),
         ("a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n", "a.csv: row 2 has 2 fields, but the header has 3; quote"),
+        (
+            "Of 2024\na,b,label\n1,2,0\n",
+            "a.csv: row 0 has 3 fields, but the header has 1; remove lines, such as a title",
+        ),
         ('a,label\n1,x\n2,"y\n3,z\n', r'a quotation mark \("\) in row 1 is never closed'),
         (
             'a,label\n\n1,x\n2,"so \\"y\\" z"\n',
