@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime
@@ -109,6 +110,14 @@ def test_a_workbook_keeps_its_types(tmp_path: Path, header: bool) -> None:
     assert [(column.name, column.role) for column in data.train.table] == [
         (names[0], "number"), (names[1], "number"), (names[2], "category"), (names[3], "date"),
     ]  # fmt: skip
+
+
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, address = book(tmp_path / "a.xlsx", {"visits": [("x", "state")]}), database(tmp_path / "a.db")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    fails(tmp_path, r"needs openpyxl, which is not installed: pip install 'ldsvm\[excel\]'", path)
+    fails(tmp_path, r"needs sqlalchemy, which is not installed: pip install 'ldsvm\[sql\]'", address, table="visits")
 
 
 def test_sheets_are_named(tmp_path: Path) -> None:
