@@ -12,8 +12,8 @@ COPY data/catalog.yaml data/catalog.yaml
 RUN /venv/bin/uv pip install --no-cache --compile-bytecode --python /venv/bin/python --no-deps --no-build-isolation .
 # What only tests, lint and builds need: the extra `dev`, what nothing else of the lock depends on, and uv.
 RUN /venv/bin/uv pip uninstall --python /venv/bin/python \
-    onnxruntime hatchling mypy pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml uv \
-    ast-serialize execnet flatbuffers iniconfig librt mypy-extensions tomlkit trove-classifiers
+    onnxruntime hatchling mypy polars pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml uv \
+    ast-serialize execnet flatbuffers iniconfig librt mypy-extensions polars-runtime-32 tomlkit trove-classifiers
 
 FROM python:3.11-slim
 # /data has results, prepared data and caches; the code belongs to root and is not written to.

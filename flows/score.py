@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -17,7 +16,7 @@ from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch
-from ldsvm.production import schema_check, scoring
+from ldsvm.production import scoring
 from ldsvm.production.registry import Registry
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Tracker
@@ -42,7 +41,6 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         model = registry.model(version)
         check_deployed(config, ROOT)  # an archive is unpacked now
         job = Scoring.of(config, model, str(version), version.source, ROOT)
-        job = replace(job, allowed=schema_check.allowed(config, model), schema=wanted.schema)
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), watch()

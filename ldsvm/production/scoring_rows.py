@@ -27,6 +27,7 @@ from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import found as looked_for
 from ldsvm.experiment.prepared import as_they_came
+from ldsvm.production.schema_check import allowed
 
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
 OUTPUTS = (".parquet", ".csv")
@@ -69,8 +70,8 @@ class Scoring:
     @classmethod
     def of(cls, config: Config, model: Any, name: str, source: str, root: Path) -> Scoring:
         """Return what a file asks of the model `name`. root: the project's folder. Raises DataError."""
-        dataset, asked = config.dataset, config.production.score if config.production else None
-        assert asked is not None
+        assert config.production is not None and config.production.score is not None
+        dataset, asked = config.dataset, config.production.score
         names = getattr(model, "feature_names_in_", None)
         if names is None and dataset.text is None:
             raise DataError(f"{name} was trained on inputs without names; a file can be scored by names only.")
@@ -85,6 +86,7 @@ class Scoring:
             source=source, format=spec.format, encoding=spec.encoding, header=spec.header,
             escape_formulas=asked.escape_formulas,
             spelling=asked.spelling(dataset.decimal, dataset.missing_values, dataset.thousands),
+            allowed=allowed(config, model), schema=config.production.schema,
         )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_what_ends_a_retraining_is_left_to_its_last_line(
     look, run = Inspection(Decision(action, ("the reason.",)), 7, None, "digest"), MagicMock()
     tracker = MagicMock(**{"run.return_value.__enter__.return_value": run})
     config = MagicMock(**{"dataset.name": "rows"})
-    monkeypatch.setattr(retrain.promotion, "look", lambda *_: look)
+    monkeypatch.setattr(retrain.promotion, "inspect_data", lambda *_: look)
     monkeypatch.setattr("flows._cli._Page._send", lambda *_: None)
     assert retrain.look_for_news.fn(config, None, None, [], None) is look
     retrain.record_decision.fn(config, tracker, look, None)
