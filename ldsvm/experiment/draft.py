@@ -123,7 +123,7 @@ def _ask_for_label(spec: FileSpec, names: list[str]) -> str:
 def _decide(spec: FileSpec, rows: Rows, columns: Mapping[str, Any]) -> tuple[FileSpec, list[Column], str]:
     """Return the spec with more columns to drop, or a column of groups; the columns with roles; and why by groups."""
     used = {spec.label, spec.group, spec.time, *spec.drop}
-    spelling = Spelling.of(spec.decimal, spec.missing_values)
+    spelling = Spelling.of(spec.decimal, spec.missing_values, thousands=spec.thousands)
     if rows.table is not None:
         found = {column.name: column for column in rows.table}
     else:

@@ -112,6 +112,7 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
         lines.append(f"  group: {scalar(spec.group)}")
     lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
     lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal == "," else []
+    lines += [_line(f"  thousands: {scalar(spec.thousands)}", "between thousands")] if spec.thousands else []
     if spec.missing_values:
         line = f"  missing_values: {_flow(spec.missing_values)}"
         lines.append(_line(line, "stand for gaps, beside empty fields and NA"))

@@ -84,7 +84,8 @@ class Scoring:
             keep=asked.keep, rows=asked.rows, model=name, missing=dataset.missing == "impute",
             roles=dict(reader.roles) if reader else {}, days=dict(reader.days or {}) if reader else {},
             source=source, format=spec.format, encoding=spec.encoding, header=spec.header,
-            escape_formulas=asked.escape_formulas, spelling=asked.spelling(dataset.decimal, dataset.missing_values),
+            escape_formulas=asked.escape_formulas,
+            spelling=asked.spelling(dataset.decimal, dataset.missing_values, dataset.thousands),
             allowed=allowed(config, model), schema=config.production.schema,
         )  # fmt: skip
 

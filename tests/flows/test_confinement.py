@@ -64,6 +64,10 @@ def test_a_password_is_in_no_message(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="allowed: an address without a password") as caught:
             _cli.experiment("conf/own_table.yaml", [*more, f"{key}=postgresql://me:12345@host/clinic"])
         assert "12345" not in str(caught.value)
+    for given in ("postgresql://me:12345@host/clinic", "dataset.path=[postgresql://me:12345@host/clinic"):
+        with pytest.raises(ConfigError) as caught:
+            _cli.experiment("conf/own_table.yaml", [given])
+        assert "12345" not in str(caught.value) and "postgresql" in str(caught.value)
 
 
 def test_a_file_that_has_become_a_link_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -365,6 +365,10 @@ def test_decimal_commas_are_read_as_training_reads_them(tmp_path: Path) -> None:
         score(replace(asked, spelling=Scoring.spelling), fitted())
     config = ScoreConfig(input="a", output="b.csv", decimal=",")
     assert config.spelling(None, ("?",)) == Spelling(",", ("?",), "production.score")
+    assert config.spelling(None, (), ",") == Spelling(",", (), "production.score")  # the thousands of another spelling
+    config = ScoreConfig(input="a", output="b", thousands="'")
+    assert config.spelling(",", (), ".") == Spelling(",", (), "production.score", "'")
+    assert ScoreConfig(input="a", output="b").spelling(None, (), ".") == Spelling(",", (), "production.score", ".")
 
 
 def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:

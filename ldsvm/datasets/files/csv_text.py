@@ -145,10 +145,12 @@ def _uneven(path: Path, style: Style) -> DataError:
         while not found:
             reader.read_next_batch()
     first = found[0]
+    rule = f"quote fields that hold the separator {style.delimiter!r}"
+    if first.expected_columns == 1:
+        rule = "remove lines, such as a title, before the one with the names of the columns"
     return DataError(
         f"{path}: row {first.number - 2} has {first.actual_columns} fields, but the "
-        f"{'header' if style.header else 'first row'} has {first.expected_columns}; quote fields that hold the "
-        f"separator {style.delimiter!r}."
+        f"{'header' if style.header else 'first row'} has {first.expected_columns}; {rule}."
     )
 
 

@@ -19,7 +19,17 @@ from ldsvm.datasets.files.layout import check_unique
 from ldsvm.datasets.files.opening import Style
 from ldsvm.datasets.files.roles import is_day, spread, texts_of
 from ldsvm.datasets.files.spec import FileSpec
-from ldsvm.datasets.files.spellings import COMMA, MISSING, THOUSANDS, Spelling
+from ldsvm.datasets.files.spellings import (
+    COMMA,
+    DOTTED,
+    MISSING,
+    QUOTED,
+    SPACED,
+    SURE_COMMA,
+    SURE_THOUSANDS,
+    THOUSANDS,
+    Spelling,
+)
 from ldsvm.datasets.files.tables import Columns, Opened, open_file
 from ldsvm.datasets.large import is_large
 from ldsvm.datasets.words import shown
@@ -70,9 +80,15 @@ def look(spec: FileSpec, header: bool | None = None) -> Looked:
     every = [_no_input(name, pieces, index) for name, pieces in columns.items() if name not in used]
     left_out = tuple(column for column in every if column is not None)
     names = tuple(column.name for column in left_out)
-    inputs = [columns[name] for name in columns if name not in (*names, spec.label or "label")]
-    decimal, marks = find_spelling(inputs, found.format, spec.decimal)
-    spec = replace(spec, decimal=decimal, missing_values=marks, drop=names)
+    inputs = [name for name in columns if name not in (*names, spec.label or "label")]
+    written = find_spelling([columns[name] for name in inputs], found.format, spec.decimal)
+    if written.decimal == "," and spec.decimal is None and found.format in csv_text.DELIMITERS:
+        again, _ = _columns(found, replace(spec, decimal=","))  # where 1.234 is no number yet
+        written = find_spelling([again[name] for name in inputs], found.format, ",")
+    decimal = spec.decimal or ("," if written.decimal == "," else None)
+    spec = replace(
+        spec, decimal=decimal, thousands=written.thousands or None, missing_values=written.missing, drop=names
+    )
     return Looked(spec, columns, left_out, tuple(sentences))
 
 
@@ -92,10 +108,8 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
     return replace(spec, header=header), said if encoding != "utf-8" and spec.encoding is None else []
 
 
-def find_spelling(
-    columns: Sequence[Sequence[Any]], format: str, decimal: str | None = None
-) -> tuple[str | None, tuple[str, ...]]:
-    """Return the decimal mark, None for the point, and the marks of gaps of some columns (pyarrow arrays).
+def find_spelling(columns: Sequence[Sequence[Any]], format: str, decimal: str | None = None) -> Spelling:
+    """Return how some columns (pyarrow arrays) write numbers and gaps.
 
     decimal: the mark, where it is known. 1,234 may be a thousand, but not where ; separates the fields. In columns of
     numbers up to five other words count as marks of gaps too; in columns of words only ? does.
@@ -104,7 +118,7 @@ def find_spelling(
     --------
     >>> import pyarrow
     >>> find_spelling([[pyarrow.array(["1,5", "?", "2"])], [pyarrow.array(["red", "-"])]], "csv")
-    (',', ('?',))
+    Spelling(decimal=',', missing=('?',), section='dataset', thousands='')
     """
     pc = optional("pyarrow.compute")
     texts = [texts_of(pieces, Spelling()).drop_null() for pieces in columns if any(is_text(one.type) for one in pieces)]
@@ -115,14 +129,20 @@ def find_spelling(
 
     commas = [matches(text, COMMA) for text in numbers]
     sure = any(len(text) > (0 if format == "semicolon" else len(matches(text, THOUSANDS))) for text in commas)
-    decimal = decimal or ("," if sure else None)
-    spelling = Spelling.of(decimal, ())
+    sure = sure or any(len(matches(text, SURE_COMMA)) for text in numbers)
+    if any(len(matches(text, SURE_THOUSANDS)) for text in numbers):
+        decimal, sure = decimal or ".", False
+    asked = THOUSANDS if decimal == "." else SURE_THOUSANDS
+    decimal = decimal or ("," if sure else ".")
+    groups = {".": DOTTED, " ": SPACED, "'": QUOTED} if decimal == "," else {",": asked, " ": SPACED, "'": QUOTED}
+    counts = {mark: sum(len(matches(text, pattern)) for text in numbers) for mark, pattern in groups.items()}
+    spelling = Spelling(decimal, thousands=max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else "")
     strays = [text.filter(spelling.strays(text)) for text in numbers]
     marks = {mark for text in strays for mark in matches(text, MISSING).to_pylist()}
     marks |= {mark for text in texts for mark in matches(text, r"^\?$").to_pylist()}
     words = {word for text in strays for word in pc.unique(text).to_pylist()} - marks
     words = {word for word in words if not any(char.isdigit() for char in word)}
-    return decimal, tuple(sorted(marks | (words if len(words) <= MOST_MARKS else set())))
+    return replace(spelling, missing=tuple(sorted(marks | (words if len(words) <= MOST_MARKS else set()))))
 
 
 def _with_format(spec: FileSpec) -> FileSpec:
@@ -148,11 +168,18 @@ def _with_format(spec: FileSpec) -> FileSpec:
 
 
 def _separator(file: Path, encoding: str | None) -> str | None:
-    """Return the format that makes most columns of a file; blanks only where nothing else does."""
-    widths = {name: _width(file, Style(mark, encoding=encoding)) for name, mark in csv_text.DELIMITERS.items()}
-    blanks = widths.pop("blanks")
-    best = max(widths, key=lambda name: widths[name])
-    return best if widths[best] > 1 else "blanks" if blanks > 1 else None
+    """Return the format that makes most columns of a file; blanks only where nothing else does.
+
+    Where commas make no more than others do, they are decimal marks: 1,5;2,5;red has three columns in two ways.
+    """
+    with faults.reading(file, "csv"), opening.uncompressed(file) as stream:
+        head = stream.read(opening.HEAD)
+    there = {name: mark for name, mark in csv_text.DELIMITERS.items() if mark.encode() in head and name != "blanks"}
+    widths = {name: _width(file, Style(mark, encoding=encoding)) for name, mark in there.items()}
+    best = max(widths, key=lambda name: (widths[name], name != "csv"), default="blanks")
+    if widths.get(best, 0) > 1:
+        return best
+    return "blanks" if _width(file, Style(opening.BLANKS, encoding=encoding)) > 1 else None
 
 
 def _width(file: Path, style: Style) -> int:

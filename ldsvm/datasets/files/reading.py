@@ -24,7 +24,7 @@ TITLES |= {"arrow": "Arrow"}
 # Which fields mean something, beyond those that every format knows.
 TEXT = ("encoding", "header")
 SOURCES = ("sheet", "table", "query")  # of what is no plain file, see `snapshots`
-COLUMNS = ("label", "columns", "roles", "drop", "text", "group", "time", "decimal", "missing_values")
+COLUMNS = ("label", "columns", "roles", "drop", "text", "group", "time", "decimal", "thousands", "missing_values")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(TABLES, COLUMNS),
     **dict.fromkeys(DELIMITERS, (*COLUMNS, *TEXT)),

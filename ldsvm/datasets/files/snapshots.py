@@ -43,7 +43,7 @@ def plain(spec: FileSpec, folder: Path) -> FileSpec:
         return spec
     found = replace(spec, path=str(paths[0]), test_path=paths[1])
     if is_address(spec.path) or Path(spec.path).suffix.lower() in WORKBOOKS:
-        return replace(found, header=True, encoding=None, sheet=None, table=None, query=None)
+        return replace(found, format=None, header=True, encoding=None, sheet=None, table=None, query=None)
     return found
 
 

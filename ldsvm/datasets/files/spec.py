@@ -29,6 +29,7 @@ class FileSpec:
     text : the column that holds texts, then the only input
     group, time : columns for splits by group and by time; in an NPZ file arrays, by default "groups" and "times"
     decimal : "," where the numbers of a table are written as 1,5; "." where it is None
+    thousands : "," or "." or " " or "'" where these separate thousands, as in 1,234,567
     missing_values : marks of missing numbers in a table, such as "?" or -999, beside the empty field, NA and the like
     sheet : of a workbook; None is the only one that has rows
     table, query : what to read of a database, one of them; before a table's name a schema's may stand, with a point
@@ -55,6 +56,7 @@ class FileSpec:
     group: str | None = None
     time: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
     missing_values: tuple[str | float, ...] = ()
     sheet: str | None = None
     table: str | None = None

@@ -12,12 +12,17 @@ from ldsvm.datasets.files.kinds import is_number, is_text
 from ldsvm.datasets.words import shown
 
 DECIMALS = (".", ",")
+GROUPS = {",": ",", ".": ".", " ": " \u00a0\u202f", "'": "'’"}  # how each mark of thousands may be written
 # What pyarrow's CSV reader takes for a number or for a missing one.
 NUMBER = r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan|NaN)|#?N/A|NA|n/a|NULL|null)?\s*$"
 COMMA = r"^\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*$"
 POINT = r"^\s*[+-]?\d*\.\d*([eE][+-]?\d+)?\s*$"
 THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*$"
 DOTTED = r"^\s*[+-]?\d{1,3}(\.\d{3})+(,\d*)?\s*$"
+SPACED = r"^\s*[+-]?[1-9]\d{0,2}([ \x{a0}\x{202f}]\d{3})+([.,]\d*)?\s*$"
+QUOTED = r"^\s*[+-]?[1-9]\d{0,2}(['’]\d{3})+([.,]\d*)?\s*$"
+SURE_THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3}){2,}|^\s*[+-]?\d{1,3}(,\d{3})+\.\d"  # 1,234 may be a fraction
+SURE_COMMA = r"^\s*[+-]?\d{1,3}([. '’\x{a0}\x{202f}]\d{3})+,\d"
 PERCENT = r"^\s*[+-]?\d+[.,]?\d*\s*%\s*$"
 MISSING = r"(?i)^\s*(\?+|-+|\.+|\*+|na|none|nil|missing|unknown)\s*$"
 MARKS = 3  # of missing values that a message shows
@@ -27,24 +32,40 @@ MARKS = 3  # of missing values that a message shows
 class Spelling:
     """How the files write numbers. decimal: the mark, . or a comma. missing: marks such as ? that stand for no value.
 
-    section: of an experiment's file, where the keys decimal and missing_values are, for messages.
+    section: of an experiment's file, where the keys decimal and missing_values are, for messages. thousands: a mark of
+    GROUPS, empty for none.
     """
 
     decimal: str = "."
     missing: tuple[str, ...] = ()
     section: str = "dataset"
+    thousands: str = ""
 
     @classmethod
-    def of(cls, decimal: str | None, missing: tuple[str | float, ...], section: str = "dataset") -> Spelling:
-        """Return the spelling that the keys ask for; raise `DataError` for an unknown mark."""
+    def of(
+        cls,
+        decimal: str | None,
+        missing: tuple[str | float, ...],
+        section: str = "dataset",
+        thousands: str | None = None,
+    ) -> Spelling:
+        """Return the spelling that the keys ask for; raise `DataError` for an unknown mark, and for one with two uses.
+
+        Where . separates thousands, a comma is the decimal mark.
+        """
         if decimal not in (None, *DECIMALS):
             raise DataError(f"{section}.decimal={shown(decimal)} is unknown; allowed: '.' and ','.")
-        return cls(decimal or ".", tuple(str(mark).strip() for mark in missing), section)
+        if thousands not in (None, *GROUPS):
+            raise DataError(f"{section}.thousands={shown(thousands)} is unknown; allowed: ',', '.', ' ' and \"'\".")
+        decimal = decimal or ("," if thousands == "." else ".")
+        if decimal == thousands:
+            raise DataError(f"{section}.thousands and {section}.decimal are both {decimal!r}; allowed: two marks.")
+        return cls(decimal, tuple(str(mark).strip() for mark in missing), section, thousands or "")
 
     @property
     def plain(self) -> bool:
         """Tell whether numbers are written as everywhere else, and gaps left empty."""
-        return self.decimal == "." and not self.missing
+        return self.decimal == "." and not self.missing and not self.thousands
 
     def number(self, piece: Any) -> Any:
         """Return a piece of a column without marks of missing values, text as numbers where all of it is such.
@@ -56,6 +77,8 @@ class Spelling:
         >>> import pyarrow
         >>> Spelling(",", ("?",)).number(pyarrow.array(["1,5", "?", "2"])).to_pylist()
         [1.5, None, 2.0]
+        >>> Spelling(",", thousands=".").number(pyarrow.array(["1.234,5", "2"])).to_pylist()
+        [1234.5, 2.0]
         """
         found = self._read(piece) if is_text(piece.type) else piece
         return self._without(found) if is_number(found.type) else found
@@ -66,12 +89,21 @@ class Spelling:
         if self.missing:
             marked = pc.is_in(pc.utf8_trim_whitespace(text), value_set=pa.array(self.missing))
             text = pc.if_else(marked, pa.scalar(None, pa.string()), text)
-        if self.decimal == ".":
-            return csv_text.numbers(text)
-        if pc.any(pc.match_substring(text, ".")).as_py():
-            return text
-        found = csv_text.numbers(pc.replace_substring(text, ",", "."))
+        plain = self._ungrouped(text)
+        if self.decimal == ",":
+            if pc.any(pc.match_substring(plain, ".")).as_py():
+                return text
+            plain = pc.replace_substring(plain, ",", ".")
+        found = csv_text.numbers(plain)
         return text if is_text(found.type) else found
+
+    def _ungrouped(self, text: Any) -> Any:
+        """Return texts without the marks of thousands, where these stand before three digits each."""
+        if not self.thousands:
+            return text
+        pc, marks = optional("pyarrow.compute"), f"[{GROUPS[self.thousands]}]"
+        whole = pc.match_substring_regex(text, rf"^\s*[+-]?\d{{1,3}}({marks}\d{{3}})+([{self.decimal}]\d*)?\s*$")
+        return pc.if_else(whole, pc.replace_substring_regex(text, marks, ""), text)
 
     def _without(self, piece: Any) -> Any:
         """Return numbers without those that mark a missing value, such as -999, however they are written."""
@@ -87,7 +119,7 @@ class Spelling:
         """Return which texts (n,) are no numbers."""
         pc = optional("pyarrow.compute")
         pattern = NUMBER if self.decimal == "." else NUMBER.replace(r"\.", ",")
-        return pc.invert(pc.match_substring_regex(piece, pattern)).fill_null(False)
+        return pc.invert(pc.match_substring_regex(self._ungrouped(piece), pattern)).fill_null(False)
 
     def mostly_numbers(self, text: Any) -> bool:
         """Return whether fewer than half of some texts are words: neither numbers, in any spelling, nor marks of gaps.
@@ -124,24 +156,27 @@ class Spelling:
             if pc.any(hit).as_py():
                 marks = pc.unique(pc.utf8_trim_whitespace(strays.filter(hit))).to_pylist()[:MARKS]
                 found.append(remedy.format(marks=", ".join(map(shown, marks))))
+                if pattern == COMMA and pc.all(pc.match_substring_regex(strays.filter(hit), THOUSANDS)).as_py():
+                    found[-1] += f', or {self.section}.thousands to "," if it separates thousands'
                 strays = strays.filter(pc.invert(hit))
         return [] if len(strays) else list(dict.fromkeys(found))
 
     def _known(self) -> list[tuple[str, str]]:
         decimal = f'set {self.section}.decimal to "," if the comma is the decimal mark'
-        thousands = "write no separators of thousands, 1234 and not {one}"
+        key = f"set {self.section}.thousands to"
         if self.decimal == ".":
             numbers = [
                 (COMMA, decimal),  # 1,234 may be either
-                (THOUSANDS, thousands.format(one="1,234")),
-                (DOTTED, f"{thousands.format(one='1.234')}, and {decimal}"),
+                (THOUSANDS, f'{key} ","'),
+                (DOTTED, f'{key} "."'),
             ]
         else:
             numbers = [
-                (DOTTED, f"{thousands.format(one='1.234')}, and 1,5 where 1.5 is meant"),
+                (DOTTED, f'{key} "." if 1.234 is a thousand, and write 1,5 where 1.5 is meant'),
                 (POINT, "write decimal commas alone, 1,5 and not 1.5"),
-                (THOUSANDS, thousands.format(one="1,234,567")),
+                (THOUSANDS, "write no separators of thousands, 1234567 and not 1,234,567"),
             ]
+        numbers += [(SPACED, f'{key} " "'), (QUOTED, f"""{key} "'\"""")]
         percent = (PERCENT, "write no %, 12 and not 12%")
         gap = (MISSING, f"list {{marks}} in {self.section}.missing_values if that marks missing values")
         return [*numbers, percent, gap]

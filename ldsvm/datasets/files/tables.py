@@ -105,15 +105,15 @@ def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
 
     def load(names: list[str]) -> Any:
         table = opened.load([name for name in names if name not in values] or [*opened.names[:1]])
-        for name, value in values.items():
-            table = table.append_column(name, optional("pyarrow").repeat(value, len(table)))
+        for name in (name for name in names if name in values):
+            table = table.append_column(name, optional("pyarrow").repeat(values[name], len(table)))
         return table.select(names)
 
     return Opened([*opened.names, *values], load, opened.index, opened.rows)
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
-    spelling = Spelling.of(spec.decimal, spec.missing_values)
+    spelling = Spelling.of(spec.decimal, spec.missing_values, thousands=spec.thousands)
     training = plan is None
     others, inputs, plan = _opened(found, spec, plan)
     rows = _rows(others, plan, found.given, spelling)
@@ -240,7 +240,7 @@ def batches_of(path: Path) -> Iterator[Any]:
 def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
     def opened(path: Path, spec: FileSpec) -> Opened:
         words, style = _words(spec), Style(delimiter, spec.header, spec.encoding)
-        if spec.decimal == ",":  # as they are written: where 1,5 is a number, 1.234 may be a thousand
+        if spec.decimal == "," or spec.thousands == ".":  # as they are written: 1.234 may be a thousand
             names, _ = csv_text.stream(path, style)
             guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
             words += [name for name in names if name not in guessed]

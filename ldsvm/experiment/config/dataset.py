@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr, field_validator, mo
 
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.databases import check_address, is_address
-from ldsvm.experiment.config.production import Decimal, Encoding, Mark
+from ldsvm.experiment.config.production import Decimal, Encoding, Mark, Thousands
 from ldsvm.experiment.config.spaces import Scalar
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
@@ -21,8 +21,8 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
     path, test_path: file, folder or glob, archive, workbook or database, the second for an official test set; format by
     the names' endings unless given. header: whether the first line of a table of text holds names; encoding: None where
     it is to be found out. label, columns, drop, text, group, time: columns of a table, see
-    `ldsvm.datasets.files.FileSpec`. decimal, missing_values: how it writes numbers, and gaps among them. sheet: of a
-    workbook; table, query: of a database.
+    `ldsvm.datasets.files.FileSpec`. decimal, thousands, missing_values: how it writes numbers, and gaps among them.
+    sheet: of a workbook; table, query: of a database.
     missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
     out too. classes: the labels to keep, all by default. options: of generated data.
     """
@@ -42,6 +42,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
     group: str | None = None
     time: str | None = None
     decimal: Decimal | None = None
+    thousands: Thousands | None = None
     missing_values: tuple[Mark, ...] = ()
     sheet: str | None = None
     table: str | None = None
@@ -62,7 +63,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
             columns=None if isinstance(self.columns, dict) else self.columns,
             roles=tuple(sorted(self.columns.items())) if isinstance(self.columns, dict) else (), drop=self.drop,
             text=self.text, group=self.group, time=self.time,
-            decimal=self.decimal, missing_values=self.missing_values,
+            decimal=self.decimal, thousands=self.thousands, missing_values=self.missing_values,
             sheet=self.sheet, table=self.table, query=self.query,
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ def _encoding(name: str) -> str:
 
 
 Decimal = Literal[".", ","]
+Thousands = Literal[",", ".", " ", "'"]
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
@@ -83,8 +84,8 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 
     input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
     scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
-    memory at a time. format, header, encoding, decimal, missing_values, sheet, table, query: of the input, those of
-    dataset where they are left out.
+    memory at a time. format, header, encoding, decimal, thousands, missing_values, sheet, table, query: of the
+    input, those of dataset where they are left out.
     escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
     line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
     they came.
@@ -100,6 +101,7 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     encoding: Encoding | None = None
     escape_formulas: bool = True
     decimal: Decimal | None = None
+    thousands: Thousands | None = None
     missing_values: tuple[Mark, ...] | None = None
     sheet: str | None = None
     table: str | None = None
@@ -112,10 +114,11 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
             check_address(value)
         return value
 
-    def spelling(self, decimal: str | None, missing_values: tuple[Mark, ...]) -> Spelling:
+    def spelling(self, decimal: str | None, missing_values: tuple[Mark, ...], thousands: str | None = None) -> Spelling:
         """Return how the input writes numbers, given how the data set does."""
         missing = missing_values if self.missing_values is None else self.missing_values
-        return Spelling.of(self.decimal or decimal, missing, "production.score")
+        thousands = self.thousands or (None if self.decimal else thousands)  # of another decimal mark
+        return Spelling.of(self.decimal or decimal, missing, "production.score", thousands)
 
 
 with warnings.catch_warnings():

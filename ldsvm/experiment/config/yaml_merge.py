@@ -170,7 +170,9 @@ def override(tree: dict[str, Any], text: str) -> None:
     """Set one entry of a tree as "key=value" says; raise ConfigError when that says nothing."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ConfigError(f'command line: "{_cut(text)}" is no override; allowed: key=value, such as seed=1.')
+        raise ConfigError(
+            f'command line: "{_cut(without_password(text))}" is no override; allowed: key=value, such as seed=1.'
+        )
     *parents, last = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -180,6 +182,7 @@ def override(tree: dict[str, Any], text: str) -> None:
         # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name. So is a decimal comma.
         tree[last] = value if value.startswith("*") or value == "," else yaml.load(value, Loader=_Loader)
     except NOT_YAML as error:
+        value = without_password(value)
         short = len(value) < 40 and not {"'", '"', "\n"} & set(value)
         why = f""", or text in quotes: "{_cut(key)}='{value}'\"""" if short else ""
         why = f"; {error}" if type(error) is yaml.YAMLError else why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime
@@ -111,6 +112,14 @@ def test_a_workbook_keeps_its_types(tmp_path: Path, header: bool) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, address = book(tmp_path / "a.xlsx", {"visits": [("x", "state")]}), database(tmp_path / "a.db")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    fails(tmp_path, r"needs openpyxl, which is not installed: pip install 'ldsvm\[excel\]'", path)
+    fails(tmp_path, r"needs sqlalchemy, which is not installed: pip install 'ldsvm\[sql\]'", address, table="visits")
+
+
 def test_sheets_are_named(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", {"old": [("x", "state"), (9, "u")], "new": [("x", "state"), (1, "u"), ("?", "v")]})
     assert loaded(tmp_path, path, sheet="new", missing_values=("?",)).X[0].tolist() == [1]
@@ -127,7 +136,8 @@ def test_sheets_are_named(tmp_path: Path) -> None:
 
 def test_a_table_of_a_database(tmp_path: Path) -> None:
     address = database(tmp_path / "clinic.db", ROWS[::-1])
-    data = loaded(tmp_path, address, table="visits")  # in the order of its primary key
+    # Rows to score come from here also where the training's came from a text, whose separator means nothing then.
+    data = loaded(tmp_path, address, table="visits", format="semicolon")  # in the order of its primary key
     np.testing.assert_array_equal(data.X, CODES)
     again = loaded(tmp_path, address, query="select number, state from visits where size > 1 or '%s' = ':a' order by 1")
     assert again.X.tolist() == [[1], [3]] and again.train.columns == ("number",)

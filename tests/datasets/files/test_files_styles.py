@@ -44,6 +44,12 @@ def test_every_separator_with_and_without_names(tmp_path: Path, format: str, hea
     assert (found.format, found.header) == (format, header)
 
 
+def test_semicolons_among_as_many_decimal_commas(tmp_path: Path) -> None:
+    spec = look(FileSpec(write(tmp_path, "1,5;2,5;red\n2,25;3,5;blue\n1,5;2;red\n" * 3))).spec
+    assert (spec.format, spec.header, spec.decimal, spec.label) == ("semicolon", False, ",", "c2")
+    assert read(spec).train.X[:2].tolist() == [[1.5, 2.5], [2.25, 3.5]]
+
+
 def test_a_file_without_names_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "BLOCK", 64)
     monkeypatch.setattr(opening, "HEAD", 32)

@@ -7,6 +7,7 @@ import csv
 import gzip
 import lzma
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import FileSpec, opening, read
+from ldsvm.datasets.files.dialect import look
 
 # Unequal values everywhere; None is a missing value.
 HEADER = ["age", "weight", "outcome"]
@@ -283,12 +285,14 @@ COMMA = 'set dataset.decimal to "," if the comma is the decimal mark'
     ("values", "remedy"),
     [
         (["1,5", "2,25", "3"], COMMA),
-        (["1,234", "12"], COMMA),  # or a thousand
+        (["1,234", "12"], COMMA + ', or dataset.thousands to "," if it separates thousands'),
         (
             ["1.234,5", "1.234.567,5"],
-            "write no separators of thousands, 1234 and not 1.234, and " + COMMA,
+            r'set dataset.thousands to "\."',
         ),
-        (["1,234,567.8", "12"], "write no separators of thousands, 1234 and not 1,234"),
+        (["1,234,567.8", "12"], 'set dataset.thousands to ","'),
+        (["1 234", "12"], 'set dataset.thousands to " "'),
+        (["1’234.5", "12"], 'set dataset.thousands to "\'"'),
         (["12%", "1.5 %", "3"], "write no %, 12 and not 12%"),
         (["1", "?", " - ", "3"], r"list '\?', '-' in dataset.missing_values if that marks missing values"),
         (
@@ -319,12 +323,50 @@ def test_decimal_commas_and_marks_of_missing_values_are_read_where_they_are_name
     np.testing.assert_array_equal(read(spec).train.X, [[1.5, NAN, 0.5], [NAN, 2, NAN]])
 
 
+@pytest.mark.parametrize(
+    ("thousands", "decimal", "values"),
+    [
+        (",", None, ["1,234.5", "-12", "1,234,567", "?"]),
+        (".", ",", ["1.234,5", "-12", "1.234.567", "?"]),
+        (".", None, ["1.234,5", "-12", "1.234.567", "?"]),
+        (" ", ",", ["1 234,5", "-12", "1\u202f234\u00a0567", "?"]),
+        ("'", ".", ["1'234.5", "-12", "1’234’567", "?"]),
+    ],
+)
+def test_marks_of_thousands_are_read_and_found_out(
+    tmp_path: Path, thousands: str, decimal: str | None, values: list[str]
+) -> None:
+    path = write(tmp_path, "a;label\n" + "".join(f"{value};{row % 2}\n" for row, value in enumerate(values)))
+    keys: dict[str, Any] = {"missing_values": ("?",), "thousands": thousands, "decimal": decimal}
+    found = read(FileSpec(path, format="semicolon", **keys)).train
+    np.testing.assert_array_equal(found.X[:, 0], np.float32([1234.5, -12, 1234567, NAN]))
+    spec = look(FileSpec(path)).spec
+    comma = "," if "4,5" in values[0] else None
+    assert (spec.thousands, spec.decimal, spec.missing_values) == (thousands, comma, ("?",))
+    np.testing.assert_array_equal(read(spec).train.X, found.X)
+    path = write(tmp_path, "a;label\n1;0\n2;1\n1,23,4;0\n7;1\n")
+    fails("column 'a' is text in row 2, '1,23,4' first, but inputs", path, format="semicolon", **keys)
+
+
+def test_thousands_where_no_decimals_tell_them_from_fractions(tmp_path: Path) -> None:
+    # Only another column says that 1.234 is a thousand; nothing does for 1,234.
+    path = write(tmp_path, "a;b;label\n1.234;10,5;u\n2.500;9,5;v\n3;8;u\n")
+    spec = look(FileSpec(path)).spec
+    assert (spec.thousands, spec.decimal) == (".", ",")
+    assert read(spec).train.X.tolist() == [[1234, 10.5], [2500, 9.5], [3, 8]]
+    spec = look(FileSpec(write(tmp_path, 'a,label\n"1,234",u\n2,v\n'))).spec
+    assert (spec.thousands, spec.decimal) == (None, None)
+    assert look(replace(spec, decimal=".")).spec.thousands == ","
+    fails("dataset.thousands and dataset.decimal are both ','", path, decimal=",", thousands=",")
+    fails("dataset.thousands='_' is unknown; allowed: ',', '.', ' ' and \"'\"", path, thousands="_")
+
+
 def test_where_the_comma_is_the_decimal_mark_a_point_is_no_number(tmp_path: Path) -> None:
     def refused(values: list[str], remedy: str) -> None:  # 1.234 may be a thousand
         path = write(tmp_path, "a;label\n" + "".join(f"{value};{row % 2}\n" for row, value in enumerate(values)))
         fails(f"column 'a' is text.*; {remedy}", path, format="semicolon", decimal=",")
 
-    refused(["1.234", "2.345"], "write no separators of thousands, 1234 and not 1.234, and 1,5 where 1.5 is meant")
+    refused(["1.234", "2.345"], 'set dataset.thousands to "." if 1.234 is a thousand, and write 1,5 where 1.5 is meant')
     refused(["1,5", "2.5", "3"], "write decimal commas alone, 1,5 and not 1.5")
     fails("dataset.decimal=';' is unknown; allowed: '.' and ','", write(tmp_path, "a,label\n1,0\n"), decimal=";")
 
@@ -409,6 +451,10 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
         ("", "a.csv: is damaged, truncated, unreadable or no csv file .Empty CSV file"),
         ("a,label\n", "a.csv: holds no rows"),
         ("a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n", "a.csv: row 2 has 2 fields, but the header has 3; quote"),
+        (
+            "Of 2024\na,b,label\n1,2,0\n",
+            "a.csv: row 0 has 3 fields, but the header has 1; remove lines, such as a title",
+        ),
         ('a,label\n1,x\n2,"y\n3,z\n', r'a quotation mark \("\) in row 1 is never closed'),
         (
             'a,label\n\n1,x\n2,"so \\"y\\" z"\n',
