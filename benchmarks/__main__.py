@@ -20,8 +20,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but pipeline, story and imports need MNIST, data and baselines also 20 newsgroups: set\n"
-        "LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.\n\n"
+        + "\n\nAll but large_table, pipeline, story and imports need MNIST, data and baselines also 20 newsgroups:\n"
+        "set LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.\n\n"
         "What README quotes: python -m benchmarks --all --json-dir docs/measured (three hours), then make measured.",
     )
     parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quick",
         action="store_true",
         help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
-        " seconds, but minutes for pipeline, shards and story, which start servers",
+        " seconds, but minutes for large_table, pipeline, shards and story, which start servers",
     )
     return parser
 

@@ -12,6 +12,7 @@ NAMES = {
     "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
     "shards": "one fit on blocks of rows: the same model, two million rows, Ray, its costs (40 minutes, 2 GB of disk)",
     "data": "seconds and peak memory of preparing MNIST and 20 newsgroups",
+    "large_table": "five million rows of a mixed table from new to the report: memory (an hour, 8 GB of disk)",
     "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",
     "story": "a model's life in production: retrained, refused, promoted, scoring, serving, rolled back (minutes)",
     "imports": "the cost of `import ldsvm` against `import sklearn.svm`",

@@ -1,7 +1,7 @@
 """Every benchmark from its beginning to its bars, as `--quick` does it: with what is installed, and no network.
 
 Not here are the parts that start servers and take a minute or more even so: in `shards` those on Ray, in `pipeline` all
-but the logging, in `story` all but what it sends and how it judges the answers.
+but the logging, in `large_table` the stages, in `story` all but what it sends and how it judges the answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from benchmarks import distorted, story
 from benchmarks.harness import Result, everything, mnist
 from benchmarks.names import NAMES
 
-PARTS = {"shards": {"parts": ["same", "large", "distorted"]}, "pipeline": {"parts": ["logging"]}}
+PARTS = {
+    "shards": {"parts": ["same", "large", "distorted"]},
+    "pipeline": {"parts": ["logging"]},
+    "large_table": {"parts": ["same"]},
+}
 pytestmark = pytest.mark.slow
 # What must hold at any size, however busy the machine: these are no times.
 EXACT = {
