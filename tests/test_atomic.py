@@ -17,6 +17,7 @@ with alone(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_a_folder_is_for_one_process_and_free_once_that_is_killed(tmp_path):
     folder = tmp_path / "new" / "folder"
     with subprocess.Popen([sys.executable, "-c", OTHER, str(folder)], stdout=subprocess.PIPE) as other:

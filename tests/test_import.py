@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,7 @@ def rank(module: str) -> int:
     return ORDER.index(max(homes, key=len))
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     known = modules()
     assert len(known) > 200

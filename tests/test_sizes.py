@@ -25,6 +25,7 @@ def models() -> list[LDSVMClassifier]:
     return size_path(model, X[TRAIN], Y[TRAIN], [10, 40, 160, 320], eval_set=(X[VALID], Y[VALID]))
 
 
+@pytest.mark.slow
 def test_each_is_the_fit_of_that_size(models: list[LDSVMClassifier]) -> None:
     assert [model.n_basis_ for model in models] == [10, 40, 160, 320]
     alone = LDSVMClassifier(gamma=0.001, n_basis=40, random_state=0, n_jobs=1)
@@ -132,6 +133,7 @@ def test_without_a_seed_all_sizes_are_chosen_by_the_same_rows() -> None:
     assert auto.random_state is None and auto.n_basis == "auto"
 
 
+@pytest.mark.slow
 def test_a_stop_ends_the_search_for_a_size_and_an_earlier_fit_leaves_nothing() -> None:
     import pandas as pd
 

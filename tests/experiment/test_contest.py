@@ -56,6 +56,7 @@ def outcome(config: Config, data: Prepared, name: str, runner: Runner) -> Result
     return compete(config, data, config.problems[0], name, runner, lambda done, total: None, lambda row: None)[0]
 
 
+@pytest.mark.slow
 def test_a_method_is_searched_judged_and_timed(config: Config, data: Prepared) -> None:
     result, judged = compete(
         config, data, config.problems[0], "ours", Here(), lambda done, total: None, lambda row: None

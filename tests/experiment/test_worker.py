@@ -78,6 +78,7 @@ def worker() -> Iterator[Worker]:
         yield found
 
 
+@pytest.mark.slow
 def test_both_runners_answer_and_tell_alike(worker: Worker) -> None:
     runners: list[Runner] = [Here(), worker]
     for runner in runners:
@@ -89,6 +90,7 @@ def test_both_runners_answer_and_tell_alike(worker: Worker) -> None:
             runner.call(fails, limit_s=200)
 
 
+@pytest.mark.slow
 def test_one_process_serves_many_calls_and_it_is_not_this_one(worker: Worker) -> None:
     first, second = worker.call(whoami, limit_s=200), worker.call(whoami, limit_s=200)
     assert first == second != os.getpid()

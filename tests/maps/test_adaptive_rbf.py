@@ -236,6 +236,7 @@ def test_the_estimator_needs_fewer_basis_functions_and_its_objective_falls_at_fi
     np.testing.assert_allclose(model.transform(X[:50]), model.map_(X[:50]))
 
 
+@pytest.mark.slow
 def test_a_path_over_C_is_what_single_fits_give() -> None:
     X, y = load_digits(n_class=4, return_X_y=True)
     model = LDSVMClassifier(map="adaptive_rbf", n_basis=10, gamma=0.002, center_steps=300, n_jobs=1, random_state=0)

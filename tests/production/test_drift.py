@@ -233,6 +233,7 @@ def beside(table: pd.DataFrame, old: int = 3000) -> Drift:
     return compare(then, table, y[:n], F[:n], RULES)
 
 
+@pytest.mark.slow
 def test_columns_of_mixed_tables_of_the_same_kind_have_not_drifted() -> None:
     drifts = [beside(mixed(400, seed)) for seed in range(1, 30)]
     assert not any(moved(drift) for drift in drifts)

@@ -76,6 +76,7 @@ def known(duel: promotion.Comparison) -> Champion:
     return Champion.of(duel.pipeline, duel.facts)
 
 
+@pytest.mark.slow
 def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place: Path) -> None:
     settings = config(place)
     first = trained(settings, None)

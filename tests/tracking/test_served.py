@@ -7,11 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import numpy as np
 import pandas
 import pytest
-from mlflow.exceptions import MlflowException
 from sklearn.pipeline import make_pipeline
 
 from ldsvm import LDSVMClassifier
@@ -24,6 +22,7 @@ from ldsvm.tracking.client import Tracker, download
 from ldsvm.tracking.served import Served
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType"),
     pytest.mark.filterwarnings("ignore:Operation with range is deprecated"),  # of pandas, in MLflow
@@ -48,6 +47,7 @@ def logged(tracker: Tracker) -> tuple[str, pandas.DataFrame, Any]:
 
 def answer(loaded: Any, body: Any) -> tuple[int, str]:
     """Status and text that `mlflow models serve` answers a request with, without the server. body: a str is CSV."""
+    from mlflow.exceptions import MlflowException
     from mlflow.pyfunc import scoring_server
 
     kind = "text/csv" if isinstance(body, str) else "application/json"
@@ -60,6 +60,8 @@ def answer(loaded: Any, body: Any) -> tuple[int, str]:
 
 
 def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple[str, Any, Any]) -> None:
+    import mlflow
+
     # a stack trace has the paths of the server
     source, table, right = logged
     loaded = mlflow.pyfunc.load_model(source)
@@ -89,12 +91,15 @@ def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
 
 
 def test_a_fault_of_the_model_is_told_to_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    from mlflow.exceptions import MlflowException
+
     with pytest.raises(MlflowException, match=r"^The model failed with AttributeError; the log of the server has"):
         Served(None).predict(np.zeros((1, 2)))
     assert "no attribute 'predict'" in caplog.text
 
 
 def test_a_file_with_more_than_our_models_is_refused_by_pyfunc(logged: tuple[str, Any, Any], tmp_path: Path) -> None:
+    import mlflow
     from sklearn.preprocessing import FunctionTransformer
     from skops.io import dump
 
@@ -105,6 +110,8 @@ def test_a_file_with_more_than_our_models_is_refused_by_pyfunc(logged: tuple[str
 
 
 def test_predict_of_mlflow_models(logged: tuple[str, Any, Any], tmp_path: Path) -> None:
+    import mlflow
+
     # it writes whole numbers as JSON, which are read by the signature
     source, table, right = logged
     mlflow.models.predict(source, table, env_manager="local", output_path=str(tmp_path / "answers.json"))
@@ -113,6 +120,8 @@ def test_predict_of_mlflow_models(logged: tuple[str, Any, Any], tmp_path: Path) 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow's own use of pandas and matplotlib
 def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracker) -> None:
+    import mlflow
+
     source, table, right = logged
     with tracker.run("evaluate", kind="method") as run, mlflow.start_run(run_id=run.id):
         found = mlflow.models.evaluate(
@@ -124,6 +133,8 @@ def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracke
 
 @pytest.mark.parametrize("kind", ["int64", "Int64", "Float64", "uint8", "float32", "float64", "object", "string"])
 def test_numbers_of_any_type_of_pandas(kind: str, logged: tuple[str, Any, Any]) -> None:
+    import mlflow
+
     # what read_csv and convert_dtypes give; texts of numbers as well
     source, table, right = logged
     loaded = mlflow.pyfunc.load_model(source)
@@ -132,6 +143,9 @@ def test_numbers_of_any_type_of_pandas(kind: str, logged: tuple[str, Any, Any]) 
 
 
 def test_missing_values_and_words_are_named(logged: tuple[str, Any, Any]) -> None:
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
     source, table, _ = logged
     loaded, given = mlflow.pyfunc.load_model(source), table.astype("Int64")
     for cell, said in {pandas.NA: "no value", None: "no value"}.items():

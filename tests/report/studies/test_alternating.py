@@ -129,6 +129,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return alternating.compute(TINY, Context(0, 1, tmp_path_factory.mktemp("cache")))
 
 
+@pytest.mark.slow
 def test_the_study_runs_and_is_the_same_again_but_for_times(found: Found, tmp_path: Path) -> None:
     told: list[float] = []
     again = alternating.compute(TINY, Context(0, 1, tmp_path, lambda text, share: told.append(share)))
