@@ -78,6 +78,8 @@ def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple
 
 
 def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
+    import mlflow
+
     source, table, right = logged
     loaded = mlflow.pyfunc.load_model(source)
     status, text = answer(loaded, table[["age", "height"]][:9].to_csv(index=False))
@@ -173,6 +175,8 @@ def shop(tracker: Tracker) -> tuple[str, pandas.DataFrame]:
 
 
 def test_a_request_may_leave_out_columns_with_gaps_in_training(shop: tuple[str, Any]) -> None:
+    import mlflow
+
     loaded = mlflow.pyfunc.load_model(shop[0])
     assert [(one.name, one.required) for one in loaded.metadata.get_input_schema()] == [("age", True), ("town", False)]
     status, text = answer(loaded, {"dataframe_records": [{"age": 25, "more": 1}, {"age": 61.5}]})
@@ -189,6 +193,8 @@ def test_a_request_may_leave_out_columns_with_gaps_in_training(shop: tuple[str, 
 def test_requests_are_checked_against_the_schema(
     rule: str, shop: tuple[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
+    import mlflow
+
     odd = {"dataframe_records": [{"age": 25, "town": "Ulm"}, {"age": 131, "town": "Ulm"}]}
     monkeypatch.setenv("LDSVM_SCHEMA", rule)
     status, text = answer(mlflow.pyfunc.load_model(shop[0]), odd)
@@ -201,6 +207,8 @@ def test_requests_are_checked_against_the_schema(
 
 
 def test_environment_variables_that_mean_nothing(shop: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlflow
+
     monkeypatch.setenv("LDSVM_SCHEMA_FILE", "nowhere.yaml")
     with pytest.raises(DataError, match=r"^LDSVM_SCHEMA_FILE='nowhere.yaml' is no file; allowed:"):
         mlflow.pyfunc.load_model(shop[0])
