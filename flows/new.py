@@ -63,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
         "--group", metavar="COLUMN", help="rows that are alike here are never in two parts of the split"
     )
     parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
+    parser.add_argument(
+        "--drop", metavar="COLUMN", action="append", default=[], help="a column that is never read; may come twice"
+    )
     parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark, . or a comma")
     parser.add_argument(
         "--header", action=argparse.BooleanOptionalAction, help="whether the first line holds the names of the columns"

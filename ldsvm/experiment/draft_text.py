@@ -287,7 +287,7 @@ def write(
     out. output: the file, by default conf/NAME.yaml there. asked: other fields of a `FileSpec`, where they are known.
     Raises `DataError`, one sentence, for data that cannot be read, and for a file that exists.
     """
-    spec = FileSpec(data, **asked)
+    spec = FileSpec(data, **{**asked, "drop": tuple(asked.get("drop", ()))})
     name = name_of(data if spec.table is None else f"{data}/{spec.table}")
     file = root / "conf" / f"{name}.yaml" if output is None else output.expanduser()
     if os.path.lexists(file):

@@ -76,9 +76,16 @@ def look(spec: FileSpec, header: bool | None = None) -> Looked:
                 f"{spec.path}: has no names of columns in its first line, so {shown(spec.label)} is none; allowed for "
                 f"--label: c0 to c{len(columns) - 1}, or --header where that line holds names."
             )
-    used = {spec.label or "label", spec.group, spec.time}
+    if absent := [name for name in spec.drop if name not in columns]:
+        raise DataError(
+            f"{spec.path}: --drop names {shown(absent[0])}, which is no column{faults.nearest(absent[0], [*columns])}; "
+            f"the columns are {faults.names([*columns])}."
+        )
+    used = {spec.label or "label", spec.group, spec.time, *spec.drop}
     every = [_no_input(name, pieces, index) for name, pieces in columns.items() if name not in used]
     left_out = tuple(column for column in every if column is not None)
+    left_out += tuple(Column(name, "ignore", reason="as --drop says") for name in spec.drop)
+    left_out += _lists(columns, {*used, *(column.name for column in left_out)})
     names = tuple(column.name for column in left_out)
     inputs = [name for name in columns if name not in (*names, spec.label or "label")]
     written = find_spelling([columns[name] for name in inputs], found.format, spec.decimal)
@@ -262,9 +269,32 @@ def _number(name: str) -> float | None:
         return None
 
 
+def _lists(columns: Mapping[str, Sequence[Any]], used: set[str | None]) -> tuple[Column, ...]:
+    """Return the columns of lists that are no inputs: of words, or beside others than numbers."""
+    inputs = {name: pieces for name, pieces in columns.items() if name not in used}
+    lists = {name: pieces for name, pieces in inputs.items() if any(is_list(one.type) for one in pieces)}
+    others = [one.type for name, pieces in inputs.items() if name not in lists for one in pieces]
+    numbers = all(map(is_number, others))
+    reason = "no input is made of lists" + ("" if numbers else " beside columns of other kinds")
+    return tuple(
+        Column(name, "list", reason=reason)
+        for name, pieces in lists.items()
+        if not numbers or not all(is_list(one.type) and is_number(one.type.value_type) for one in pieces)
+    )
+
+
+def _counts(pieces: Sequence[Any]) -> bool:
+    """Return whether a column holds whole numbers alone, each of them once."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if not pieces or not all(pa.types.is_integer(one.type) for one in pieces):
+        return False
+    values = pa.concat_arrays([one.cast(pa.int64(), safe=False) for one in pieces])
+    return bool(values.null_count == 0 and pc.count_distinct(values).as_py() == len(values))
+
+
 def _no_input(name: str, pieces: Sequence[Any], index: Sequence[str]) -> Column | None:
     """Return a column with the reason why it can be no input, None where it may be one."""
-    if NAMELESS.fullmatch(name) or name in index:
+    if name in index or (NAMELESS.fullmatch(name) and _counts(pieces)):
         return Column(name, "identifier", reason="the number of the row")
     others = [one.type for one in pieces if not any(test(one.type) for test in (is_text, is_number, is_day, is_list))]
     return Column(name, str(others[0]), reason="no input is made of this type") if others else None

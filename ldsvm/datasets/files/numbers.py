@@ -12,7 +12,7 @@ from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults, precision
 from ldsvm.datasets.files.kinds import is_list, is_number, is_text
-from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.files.spellings import Spelling, is_percentage
 from ldsvm.datasets.large import empty
 from ldsvm.datasets.words import listing, shown
 
@@ -48,6 +48,7 @@ def matrix(
     if not spelling.plain:
         columns = columns if isinstance(columns, dict) else {**columns}
         columns |= {name: [spelling.number(piece) for piece in column] for name, column in columns.items()}
+    columns = _with_percentages(columns, spelling)
     _refuse_other_types(columns, given, first, rule, spelling)
     widths = {name: _width(name, columns[name], given, first) for name in columns}
     names = tuple(one for name, width in widths.items() for one in _names(name, width))
@@ -71,6 +72,18 @@ def matrix(
         del column
         start += width or 1
     return X, names
+
+
+def _with_percentages(columns: Mapping[str, Column], spelling: Spelling) -> Mapping[str, Column]:
+    """Return columns in which texts such as 45 % are numbers."""
+    ends = {name: is_percentage(column) for name, column in columns.items()}
+    if not any(ends.values()):
+        return columns
+    read = {name: [spelling.number(piece) for piece in columns[name]] for name in columns if ends[name]}
+    if isinstance(columns, dict):
+        columns |= read
+        return columns
+    return {name: read.get(name) or columns[name] for name in columns}
 
 
 def _names(name: str, width: int | None) -> list[str]:

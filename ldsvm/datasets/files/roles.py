@@ -20,12 +20,19 @@ from ldsvm.datasets.words import listing, shown
 FEW = 20  # rows below which distinct values say nothing
 WORDS = 4  # of a value, on average, that make a column a text
 MOST = 1_000  # values of a category
+WHOLE = 2.0**53  # from here on float64 skips whole numbers
 YES = {"yes": "no", "y": "n", "true": "false", "t": "f", "on": "off"}
 ID = re.compile(r"(?i:(^|[_ .-])(id|uuid|guid|nr|no|key))$|[a-z]I[dD]$")
 MANY = 10  # columns that a sentence names
 LOOKED_AT = 1_000_000  # rows of a column whose role is inferred
 STRETCH = 500_000  # rows of a column that are read together
-DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")  # beside ISO 8601
+# How dates are written, beside ISO 8601.
+DAYS = (
+    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%y", "%d-%b-%Y",
+    "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M:%S",
+)  # fmt: skip
+TRIED, DATED = 1_000, 0.9  # values that are tried as dates, and the share of them that must be such
+RARE = 0.01  # a smaller share of gaps tells nothing
 
 
 def infer_role(name: str, pieces: Sequence[Any], spelling: Spelling) -> Column:
@@ -103,19 +110,45 @@ def texts_of(pieces: Sequence[Any], spelling: Spelling) -> Any:
 
 
 def _unless_constant(name: str, role: str, pieces: Sequence[Any]) -> Column:
-    found = texts_of(pieces, Spelling()).unique().drop_null()  # files may have other types, or none where all is empty
+    text = texts_of(pieces, Spelling())  # files may have other types, or none where all is empty
+    found = text.unique().drop_null()
     if len(found) > 1:
         return Column(name, role)
-    return Column(name, "constant", reason=f"all rows have {found[0]}" if len(found) else "no row has a value")
+    return _constant(name, role, found, text)
+
+
+def _constant(name: str, role: str, found: Any, values: Any) -> Column:
+    """Return a column with one value at most, which has a role where its gaps, which tell as much, are not rare."""
+    gaps = values.null_count
+    if len(found) and gaps >= max(2, RARE * len(values)):
+        return Column(name, role)
+    every = f"all rows{' with a value' if gaps else ''} have"
+    return Column(name, "constant", reason=f"{every} {shown(found[0].as_py())}" if len(found) else "no row has a value")
+
+
+def _names_of_digits(name: str, text: Any) -> Column:
+    """Return a column of whole numbers too large for float64, which would make equal ones of different ones."""
+    known = text.drop_null()
+    found = known.unique()
+    if len(found) < 2:
+        return _constant(name, "category", found, text)
+    if len(found) == len(known) >= FEW:
+        return Column(name, "identifier", reason="every row has a number of its own")
+    if len(found) > MOST:
+        return Column(name, "too many values", reason=f"{len(found):,} values in {len(known):,} rows")
+    return Column(name, "category")
 
 
 def _number(name: str, pieces: Sequence[Any]) -> Column:
-    pa = optional("pyarrow")
-    values = pa.chunked_array([piece.cast(pa.float64(), safe=False) for piece in pieces], pa.float64()).drop_null()
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    every = pa.chunked_array([piece.cast(pa.float64(), safe=False) for piece in pieces], pa.float64())
+    values = every.drop_null()
     found = values.unique()
-    if len(found) < 2:
-        return Column(name, "constant", reason=f"all rows have {found[0]}" if len(found) else "no row has a value")
     whole = not any(pa.types.is_floating(piece.type) or pa.types.is_decimal(piece.type) for piece in pieces)
+    if whole and len(values) and max(abs(one) for one in pc.min_max(values).as_py().values()) >= WHOLE:
+        return _names_of_digits(name, texts_of(pieces, Spelling()))
+    if len(found) < 2:
+        return _constant(name, "number", found, every)
     if whole and ID.search(name) and len(found) == len(values) >= FEW:
         return Column(name, "identifier", reason="every row has a number of its own")
     return Column(name, "number")
@@ -129,9 +162,7 @@ def _words(name: str, text: Any, spelling: Spelling) -> Column:
         return Column(name, "number")
     found = pc.unique(known)
     if len(found) < 2:
-        return Column(
-            name, "constant", reason=f"all rows have {shown(found[0].as_py())}" if n else "no row has a value"
-        )
+        return _constant(name, "category", found, text)
     if _pair(found[:3].to_pylist()):
         return Column(name, "yes/no")
     if len(how := day_formats(found)) == 1:
@@ -152,15 +183,19 @@ def _pair(values: Sequence[str]) -> bool:
 
 
 def day_formats(found: Any) -> list[str]:
-    """Return how texts (n,), none of them null, may write dates: "ISO8601" or some of DAYS.
+    """Return how most of different texts (n,), none of them null, may write dates: "ISO8601" or some of DAYS.
 
-    01/02/2024 may be of January or February: where no text of a column tells which, both are returned.
+    01/02/2024 may be of January or February: where no text of a column tells which, both are returned. A few texts may
+    be no dates: they are mistakes, which are refused when the column is read.
     """
-    first = found[:1].to_pylist()
+    some = found.take(optional("pyarrow").array(range(0, len(found), max(1, len(found) // TRIED))))
+    first = some[:1].to_pylist()
     if not first or not first[0][:1].isdigit() or len(first[0]) < 6:
         return []
-    series = found.to_pandas()
-    return [how for how in ("ISO8601", *DAYS) if parsed_days(series, how).notna().all()]
+    series = some.to_pandas()
+    shares = {how: float(parsed_days(series, how).notna().mean()) for how in ("ISO8601", *DAYS)}
+    best = max(shares.values())
+    return [how for how, share in shares.items() if share == best] if best >= DATED else []
 
 
 def parsed_days(series: Any, how: str) -> Any:

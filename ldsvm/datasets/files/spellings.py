@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ SURE_THOUSANDS = r"^\s*[+-]?\d{1,3}(,\d{3}){2,}|^\s*[+-]?\d{1,3}(,\d{3})+\.\d"  
 SURE_COMMA = r"^\s*[+-]?\d{1,3}([. '’\x{a0}\x{202f}]\d{3})+,\d"
 PERCENT = r"^\s*[+-]?\d+[.,]?\d*\s*%\s*$"
 MISSING = r"(?i)^\s*(\?+|-+|\.+|\*+|na|none|nil|missing|unknown)\s*$"
+EMPTY = r"^\s*([+-]?(nan|NaN)|#?N/A|NA|n/a|NULL|null)\s*$"  # what of NUMBER is none
 MARKS = 3  # of missing values that a message shows
 
 
@@ -79,6 +81,8 @@ class Spelling:
         [1.5, None, 2.0]
         >>> Spelling(",", thousands=".").number(pyarrow.array(["1.234,5", "2"])).to_pylist()
         [1234.5, 2.0]
+        >>> Spelling().number(pyarrow.array(["45 %", None, "7%"])).to_pylist()
+        [45, None, 7]
         """
         found = self._read(piece) if is_text(piece.type) else piece
         return self._without(found) if is_number(found.type) else found
@@ -89,7 +93,7 @@ class Spelling:
         if self.missing:
             marked = pc.is_in(pc.utf8_trim_whitespace(text), value_set=pa.array(self.missing))
             text = pc.if_else(marked, pa.scalar(None, pa.string()), text)
-        plain = self._ungrouped(text)
+        plain = self._ungrouped(_without_percent(text))
         if self.decimal == ",":
             if pc.any(pc.match_substring(plain, ".")).as_py():
                 return text
@@ -132,11 +136,12 @@ class Spelling:
         """
         pc = optional("pyarrow.compute")
         known = text.drop_null()
-        known = known.filter(pc.invert(pc.match_substring_regex(known, MISSING)))
+        for pattern in (MISSING, EMPTY):
+            known = known.filter(pc.invert(pc.match_substring_regex(known, pattern)))
         words = known.filter(self.strays(known))
         for pattern, _ in self._known():
             words = words.filter(pc.invert(pc.match_substring_regex(words, pattern)))
-        return len(text) > 0 and (not len(words) or 2 * len(words) < len(known))
+        return 2 * len(words) < len(known) or (len(text) > 0 and not len(known))
 
     def remedies(self, strays: Any) -> list[str]:
         """Return what to do about texts that are no numbers, and nothing where one of them is something else.
@@ -177,9 +182,28 @@ class Spelling:
                 (THOUSANDS, "write no separators of thousands, 1234567 and not 1,234,567"),
             ]
         numbers += [(SPACED, f'{key} " "'), (QUOTED, f"""{key} "'\"""")]
-        percent = (PERCENT, "write no %, 12 and not 12%")
+        percent = (PERCENT, "write % in all cells, or in none")
         gap = (MISSING, f"list {{marks}} in {self.section}.missing_values if that marks missing values")
         return [*numbers, percent, gap]
+
+
+def is_percentage(pieces: Sequence[Any]) -> bool:
+    """Return whether all texts of a column are such as 45 %, and there is one."""
+    pc = optional("pyarrow.compute")
+    found = False
+    for piece in pieces:
+        if not is_text(piece.type) or not pc.all(pc.match_substring_regex(piece, PERCENT)).as_py():
+            return False
+        found = found or piece.null_count < len(piece)
+    return found
+
+
+def _without_percent(text: Any) -> Any:
+    """Return texts without the % at their end, where all have one: 12% is 12."""
+    pc = optional("pyarrow.compute")
+    if not pc.all(pc.match_substring_regex(text, PERCENT)).as_py():  # gaps do not count
+        return text
+    return pc.replace_substring_regex(text, r"\s*%\s*$", "")
 
 
 def _number(mark: str, decimal: str) -> float | None:
