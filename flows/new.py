@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
                 **{name: value for name, value in vars(asked).items() if name != "data"},
             )
     except DataError as error:
-        print(error, file=sys.stderr)
+        hint = " (--drop NAME leaves a column out.)" if ": column " in str(error) else ""
+        print(f"{error}{hint}", file=sys.stderr)
         return 2
     print("\n".join(lines))
     return 0

@@ -266,3 +266,22 @@ def test_the_commands_teach_and_start_no_server(
     said = " ".join(capsys.readouterr().out.split())
     assert "To be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
     assert main(["check", "conf/none.yaml"]) == 2
+
+
+def test_percentages_lists_and_columns_without_a_name(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"p": [f"{i % 50} %" for i in range(90)], "town": rng.choice(["a", "b"], 90)})
+    table["y"] = rng.choice(["no", "yes"], 90)
+    table.set_index(rng.normal(size=90)).to_csv(tmp_path / "a.csv")
+    found = draft.find_out(FileSpec(str(tmp_path / "a.csv"), label="y"))
+    roles = {column.name: (column.role, column.reason) for column in found.columns}
+    assert roles == {"": ("identifier", "it has no name"), "p": ("number", ""), "town": ("category", "")}
+    assert found.rows.X[:3, 0].tolist() == [0, 1, 2]
+    table.assign(words=[["x"]] * 90, pair=[[1, 2]] * 90).to_parquet(tmp_path / "b.parquet")
+    found = draft.find_out(FileSpec(str(tmp_path / "b.parquet"), label="y", drop=("p",)))
+    reason = "no input is made of lists beside columns of other kinds"
+    assert {column.name: column.reason for column in found.columns} == {
+        "p": "as --drop says", "words": reason, "pair": reason, "town": "",
+    }  # fmt: skip

@@ -294,7 +294,8 @@ def _counts(pieces: Sequence[Any]) -> bool:
 
 def _no_input(name: str, pieces: Sequence[Any], index: Sequence[str]) -> Column | None:
     """Return a column with the reason why it can be no input, None where it may be one."""
-    if name in index or (NAMELESS.fullmatch(name) and _counts(pieces)):
-        return Column(name, "identifier", reason="the number of the row")
+    if name in index or NAMELESS.fullmatch(name):
+        counts = name in index or _counts(pieces)
+        return Column(name, "identifier", reason="the number of the row" if counts else "it has no name")
     others = [one.type for one in pieces if not any(test(one.type) for test in (is_text, is_number, is_day, is_list))]
     return Column(name, str(others[0]), reason="no input is made of this type") if others else None

@@ -293,7 +293,7 @@ COMMA = 'set dataset.decimal to "," if the comma is the decimal mark'
         (["1,234,567.8", "12"], 'set dataset.thousands to ","'),
         (["1 234", "12"], 'set dataset.thousands to " "'),
         (["1’234.5", "12"], 'set dataset.thousands to "\'"'),
-        (["12%", "1.5 %", "3"], "write no %, 12 and not 12%"),
+        (["12%", "1.5 %", "3"], "write % in all cells, or in none"),
         (["1", "?", " - ", "3"], r"list '\?', '-' in dataset.missing_values if that marks missing values"),
         (
             ["1,5", "?", "3"],

@@ -44,6 +44,17 @@ CASES: list[tuple[str, list[Any], str]] = [
     ("user_id", [i % 7 for i in range(N)], "number"),
     ("a", [3, 3, None], "constant"),
     ("a", ["x", "x"], "constant"),
+    ("a", ["x", None, "x", None], "category"),  # ticked or not
+    ("a", [True, None, True, None], "yes/no"),
+    ("a", [3, None, 3, None], "number"),
+    ("a", [10**18 + i % 7 for i in range(N)], "category"),  # float64 takes some of them for equal
+    ("a", [10**18 + i for i in range(N)], "identifier"),
+    ("a", [f"2024-01-{i % 28 + 1:02d}" for i in range(N)] + ["2024-13-45"], "date"),  # a mistake, as among numbers
+    ("a", [f"{i % 28 + 1:02d}.01.2024 1{i % 9}:30" for i in range(N)], "date"),
+    ("a", [f"{i % 28 + 1:02d}.01.24" for i in range(N)], "date"),
+    ("a", [f"{i % 28 + 1:02d}-Feb-2024" for i in range(N)], "date"),
+    ("a", ["45 %", "7%", None], "number"),
+    ("a", ["NA", "EU", "none", "NA", "null", "EU"], "category"),  # Namibia is no gap
     ("a", [None, None], "constant"),
 ]
 
