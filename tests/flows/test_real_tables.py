@@ -21,6 +21,7 @@ from ldsvm.tracking.client import Tracker
 HOME = Path(os.environ.get("LDSVM_DATA_HOME", "nowhere")).resolve() / "tables"
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
+    pytest.mark.timeout(400),
     pytest.mark.slow,
     pytest.mark.skipif(not HOME.is_dir(), reason="LDSVM_DATA_HOME has no folder of tables"),
     pytest.mark.filterwarnings("ignore:The ..noload.. loader strategy is deprecated"),
