@@ -23,6 +23,7 @@ import pytest
 from flows.__main__ import main
 from flows.processes import await_answer, free_ports
 from ldsvm.atomic import alone
+from ldsvm.experiment.search.worker import Worker
 from ldsvm.tracking import client
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -79,12 +80,23 @@ SERVICES = (
 )  # fmt: skip
 
 
+class Fitter(Worker):
+    """The process that fits for all flows called in this one, which has imported NumPy and its friends only once."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it for the next flow."""
+
+
 @dataclass(frozen=True)
 class Prefect:
-    """A Prefect server. variables: what a command needs to use it. empty: its database, before anything ran."""
+    """A Prefect server. variables: what a command needs to use it. empty: its database, before anything ran.
+
+    fitter: who fits for the flows that are called in this process.
+    """
 
     variables: dict[str, str]
     empty: Path
+    fitter: Fitter
 
     def fill(self, runs: Path) -> None:
         """Give a folder of runs databases with Prefect's and MLflow's tables, whose making takes 12 seconds."""
@@ -107,6 +119,9 @@ class Prefect:
 
             url, home = self.variables["PREFECT_API_URL"], self.empty.parent
             with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}):
+                from flows._runtime import WORKERS
+
+                patch.setattr(WORKERS, "worker", self.fitter)
                 yield
 
     def call(self, *arguments: str) -> int:
@@ -133,7 +148,9 @@ def prefect(shared: Path, quiet: dict[str, str]) -> Iterator[Prefect]:
             "PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "DO_NOT_TRACK": "1",
         }  # fmt: skip
-        yield Prefect(variables, home / "empty.db")
+        fitter = Fitter()
+        yield Prefect(variables, home / "empty.db", fitter)
+        fitter.close()
         with alone(home), suppress(BlockingIOError):  # another process uses it
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (home / "started").unlink()

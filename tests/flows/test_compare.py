@@ -17,7 +17,6 @@ from uuid import UUID
 
 import pytest
 
-from flows._runtime import workers
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
@@ -36,7 +35,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def run(in_prefect: None, tmp_path: Path) -> Callable[..., list[tuple[str, str]]]:
+def run(in_prefect: None, undrawn: None, tmp_path: Path) -> Callable[..., list[tuple[str, str]]]:
     """Run the pipeline and return names and states of its tasks."""
 
     def call(*overrides: str) -> list[tuple[str, str]]:
@@ -95,6 +94,8 @@ def statuses(place: Path) -> set[str]:
 def test_the_process_that_fits_knows_how_a_ray_that_is_started_here_is_joined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str, mode: str | None
 ) -> None:
+    from flows._runtime import workers
+
     monkeypatch.setenv("RAY_AUTH_MODE", "so that it is as it was afterwards")
     monkeypatch.delenv("RAY_AUTH_MODE")
     with workers(config(tmp_path, f"methods.ours.executor={executor}")):

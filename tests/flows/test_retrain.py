@@ -40,7 +40,7 @@ def called(place: Path, name: str, *overrides: str) -> list[str]:
 
 
 @pytest.fixture
-def call(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> Call:
+def call(command: Callable[..., tuple[int, str, str]], undrawn: None, tmp_path: Path) -> Call:
     (tmp_path / "in").mkdir()
 
     def run(name: str, *overrides: str) -> tuple[int, str]:
