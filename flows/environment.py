@@ -20,6 +20,12 @@ from uuid import UUID
 from flows import ROOT
 from flows.processes import await_answer, free_ports
 
+# What a server does besides answering, for runs that are planned, late or abandoned.
+PLANNING = (
+    "SCHEDULER", "LATE_RUNS", "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "PAUSE_EXPIRATIONS", "FOREMAN",
+    "REPOSSESSOR", "TRIGGERS",
+)  # fmt: skip
+
 
 def configure(runs: Path) -> None:
     """Set Prefect's environment; what the user has set stays, and with a PREFECT_API_URL all of it."""
@@ -150,11 +156,12 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
 
 def _launch(port: int, file: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    idle = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in PLANNING}  # nothing is planned here
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as log:
         # Its own session, so that a Ctrl-C meant for us does not end it before the runs are marked.
         return subprocess.Popen(
-            [*command, "--no-ui"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            [*command, "--no-ui"], env=idle | os.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             start_new_session=True, preexec_fn=_end_with_parent,
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from flows.__main__ import main
+from flows.environment import PLANNING
 from flows.processes import await_answer, free_ports
 from ldsvm.atomic import alone
 from ldsvm.experiment.search.worker import Worker
@@ -71,13 +72,6 @@ def running() -> Running:
 def quiet() -> dict[str, str]:
     """Our environment without what a user has set for Prefect, and with servers that report to nobody."""
     return {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")} | QUIET
-
-
-# What a server does now and then besides answering: for runs that are planned, late or abandoned.
-SERVICES = (
-    "SCHEDULER", "LATE_RUNS", "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "PAUSE_EXPIRATIONS", "FOREMAN",
-    "REPOSSESSOR", "TRIGGERS",
-)  # fmt: skip
 
 
 class Fitter(Worker):
@@ -161,7 +155,7 @@ def _start_prefect(home: Path, quiet: dict[str, str]) -> None:
     """Start a server, keep a copy of its empty database, and write its process and port into the file `started`."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--host", "127.0.0.1", "--port"]
-    off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in SERVICES}
+    off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in (*PLANNING, "EVENT_PERSISTER")}
     env, log = {**quiet, **off, "PREFECT_HOME": str(home)}, home / "server.log"
     with log.open("ab") as out:
         process = subprocess.Popen(

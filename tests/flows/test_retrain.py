@@ -127,6 +127,7 @@ def test_a_killed_retraining_leaves_nothing_half_done_and_the_next_one_ends_it(
     call: Call, prefect: Any, tmp_path: Path
 ) -> None:
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
+    prefect.fill(tmp_path / "runs")
     command, environment = (
         [sys.executable, "-m", "flows", *called(tmp_path, "retrain")],
         {**os.environ, **prefect.variables},

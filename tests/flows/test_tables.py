@@ -61,7 +61,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def call(
-    shop: Path, command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    shop: Path, command: Callable[..., tuple[int, str, str]], undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     monkeypatch.chdir(shop)
     given = [str(shop / "shop.yaml"), f"paths.runs={shop / 'runs'}", f"paths.cache={shop / 'cache'}"]
