@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ldsvm.datasets import DataError, idx
+from ldsvm.datasets import DataError, idx, room
 
 if TYPE_CHECKING:
     from conftest import Mini
@@ -81,7 +81,8 @@ def test_no_gzip_and_damaged_gzip_are_named(mini: Mini, tmp_path: Path) -> None:
             idx.read(path, file)
 
 
-def test_no_more_is_read_than_the_header_promises(tmp_path: Path) -> None:
+def test_no_more_is_read_than_the_header_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "available", lambda: 2**40)  # whatever else runs on this machine
     path = tmp_path / "three.gz"
     header = struct.pack(">HBBI", 0, idx.UINT8, 1, 3)
     path.write_bytes(gzip.compress(header) + gzip.compress(bytes(1 << 20)) * 256)  # 256 KB that hold 256 MB

@@ -82,7 +82,7 @@ class Spelling:
         >>> Spelling(",", thousands=".").number(pyarrow.array(["1.234,5", "2"])).to_pylist()
         [1234.5, 2.0]
         >>> Spelling().number(pyarrow.array(["45 %", None, "7%"])).to_pylist()
-        [45, None, 7]
+        [45.0, None, 7.0]
         """
         found = self._read(piece) if is_text(piece.type) else piece
         return self._without(found) if is_number(found.type) else found
