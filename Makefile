@@ -27,14 +27,13 @@ help:
 run: $(READY)
 	@$(PY) -m flows pipeline $(CONFIG)
 
-# Three at a time on two cores, since tests of servers wait half of their time; without them, two. Threads that wait for
-# others would spin, and take the cores from the other tests. Where the environment keeps Python from writing bytecode,
-# each of the many processes would compile Prefect, MLflow and Ray anew.
+# Threads that wait for others would spin, and take the cores from the other half of the tests. Where the environment
+# keeps Python from writing bytecode, each of the many processes would compile Prefect, MLflow and Ray anew.
 test: lint types
 	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
 		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
 	fi; \
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(if $(FAST),2,3) --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
 
 lint: $(READY)
 	$(PY) -m ruff check .
