@@ -112,7 +112,7 @@ def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...]]:
 class Served:
     """A fitted classifier whose `predict` raises MLflow's exception, with one sentence, whatever happens.
 
-    rule, allowed: what is done about cells of a mixed table that the schema does not allow, and the schema.
+    rule, allowed: what is done about cells of a table that the schema does not allow, and the schema.
     """
 
     def __init__(self, fitted: Any, rule: str = "ignore", allowed: tuple[Allowed, ...] = ()) -> None:
