@@ -65,7 +65,12 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     if isinstance(basis, Gaussians):
         arrays |= {"map.centers": basis.centers, "map.gamma": np.asarray(basis.gamma)}
     facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, **{name: getattr(model, name) for name in COUNTS}}
-    facts |= {"history_": model.history_, "stop_reason_": model.stop_reason_, "sparse": model._sparse}
+    facts |= {
+        "alpha_": model.alpha_,
+        "history_": model.history_,
+        "stop_reason_": model.stop_reason_,
+        "sparse": model._sparse,
+    }
     facts |= {"scheme": [model._scheme.n_classes, model._scheme.kind], "shape": model._shape_fitted}
     facts |= {"params": _params(model, arrays), "labels": _labels(model.classes_, arrays)}
     facts["names"] = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
@@ -164,6 +169,9 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
         setattr(model, name, facts[name])
     expect(isinstance(facts["history_"], list) and isinstance(facts["stop_reason_"], str), "no history")
     model.history_, model.stop_reason_ = facts["history_"], facts["stop_reason_"]
+    if (alpha := facts.get("alpha_", model.alpha)) != "auto":  # files of earlier versions hold a number as parameter
+        expect(isinstance(alpha, float | int) and 0 <= alpha < np.inf, f"alpha_ is {alpha!r}")
+        model.alpha_ = alpha
     model._sparse = facts["sparse"] is True
     model._scheme, model._shape_fitted = Scheme(*facts["scheme"]), list(facts["shape"])
     model.map_ = BasisMap(_basis(model, arrays), arrays["map.W"])

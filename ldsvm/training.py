@@ -25,6 +25,7 @@ from ldsvm.mac.start import dimensions, starting_coordinates
 from ldsvm.mac.state import Info, Model, Options, Solution, Start
 from ldsvm.maps.base import Map
 from ldsvm.maps.families import family_of
+from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.training_set import training_set
 
 LEARNED = ("n_features_in_", "feature_names_in_")  # what checking X writes onto an estimator
@@ -55,29 +56,35 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
     random_state = check_random_state(model.random_state)
     size = min(int(model.n_basis), len(index)) if isinstance(model.n_basis, Integral) else len(index)
     cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * size * (size + X.shape[1])))
+    ones = np.ones(len(index)) if weight is None else weight
+    cost = check_class_weight(model.class_weight, classes, classes[index], ones)[index] * ones
     near = earlier_map(model, classes)
+    if near is None:
+        name, L = model.init if data.init is None else data.init, dimensions(model.n_components, len(classes))
+        start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
+        if family.automatic:
+            rows = sample_rows(len(index), random_state)
+            sample = Sample(X[rows].astype(np.float32), index[rows], start.Z[rows], ones[rows], cost[rows])
+            family = family.chosen(sample, family.scale(X, weight))
+    elif family.automatic:
+        family = family_of(model, model.alpha_)
+    assert not isinstance(family.lam, str)
     regression = family.prepare(X, weight, random_state, cores, near)
-    L = dimensions(model.n_components, len(classes))
     if near is not None:
         start = Start(regression.values(near), Model(near, model.latent_coef_, model.intercept_))
-    else:
-        name = model.init if data.init is None else data.init
-        start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
     validation = None if valid is None else Validation(regression.elsewhere(valid[0]), valid[1], valid[2])
     scheme = Scheme(len(classes), model.multi_class)
     Y, part = scheme.signs(index)
-    weight = np.ones(len(index)) if weight is None else weight
-    balance = check_class_weight(model.class_weight, classes, classes[index], weight)
-    C = part * (balance[index] * weight)[:, None]
-    return Prepared(Problem(regression, index, scheme, Y, C, weight, model.alpha, cores, validation), start, classes)
+    C = part * cost[:, None]
+    return Prepared(Problem(regression, index, scheme, Y, C, ones, family.lam, cores, validation), start, classes)
 
 
 def train(
     model: Any, prepared: Prepared, callback: Callback | None, options: Options
-) -> tuple[Solution, Any, Scheme]:  # fmt: skip
-    """Run MAC with the estimator's C; return the solution, the classes and the scheme."""
+) -> tuple[Solution, Any, Scheme, float]:  # fmt: skip
+    """Run MAC with the estimator's C; return the solution, the classes, the scheme and the ridge."""
     problem = replace(prepared.problem, C=model.C * prepared.problem.C)
-    return solve(problem, prepared.start, options, callback), prepared.classes, problem.scheme
+    return solve(problem, prepared.start, options, callback), prepared.classes, problem.scheme, problem.lam
 
 
 def earlier_map(model: Any, classes: Any) -> Map | None:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ldsvm import threads
 from ldsvm.blocks.checkpoint import Checkpoint
 from ldsvm.blocks.executors import Team, chosen, repaired
-from ldsvm.blocks.preparation import Facts, gaussians, look
+from ldsvm.blocks.preparation import Facts, drawn_rows, gaussians, look, scale
 from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
 from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.blocks.steps import ShardSteps
@@ -23,9 +23,12 @@ from ldsvm.mac.start import class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
 from ldsvm.maps.families import family_of
+from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.lowering import steps_for
+from ldsvm.typing import Array
 
+Known = RBF | AdaptiveRBF | Linear
 STARTS = ("simplex", "random")
 UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on
 
@@ -33,8 +36,8 @@ UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to
 def fit(
     model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, options: Options, callback: Callback | None,
     executor: Any, checkpoint: str | os.PathLike[str] | None,
-) -> tuple[Solution, Any, Scheme]:  # fmt: skip
-    """Train on blocks X, or on arrays X and y as one block; return the solution, the classes and the scheme.
+) -> tuple[Solution, Any, Scheme, float]:  # fmt: skip
+    """Train on blocks X, or on arrays X and y as one block; return the solution, the classes, the scheme and the ridge.
 
     Raises ValueError for what needs all rows in one place.
     """
@@ -63,11 +66,14 @@ def fit(
             named = repaired(lambda: _named(model, team, facts))
             kept = Checkpoint(checkpoint, named, sizes, linear=isinstance(family, Linear))
         random_state = check_random_state(model.random_state)
-        numbers = random_state.get_state()
-        regression = repaired(
-            lambda: _regression(team, facts, family, model, random_state, kept), lambda: random_state.set_state(numbers)
-        )
         points = class_points(model.init, K, L, random_state)
+        numbers = random_state.get_state()
+
+        def prepared() -> ShardRegression:
+            found = _chosen(team, facts, family, points, weights, random_state) if family.automatic else family
+            return _regression(team, facts, found, threads.n_threads(model.n_jobs), random_state, kept)
+
+        regression = repaired(prepared, lambda: random_state.set_state(numbers))
         penalties = model.C * weights * facts.counts
         steps = ShardSteps(team, regression, points, scheme, penalties, max(facts.sizes), facts.N)
         with threads.alone():  # as `solve` does: the steps bring their own
@@ -78,7 +84,7 @@ def fit(
     model.n_features_in_ = facts.D
     if rows.columns is not None and not rows.steps:
         model.feature_names_in_ = np.array(rows.columns, dtype=object)
-    return solution, facts.classes, scheme
+    return solution, facts.classes, scheme, regression.lam
 
 
 def _check_alike(rows: RowBlocks, valid: RowBlocks, by_blocks: bool) -> None:
@@ -101,10 +107,10 @@ def blocks(data: Any, name: str) -> RowBlocks:
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 
-def check(model: Any) -> RBF | AdaptiveRBF | Linear:
+def check(model: Any) -> Known:
     """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
     family = family_of(model)
-    if not isinstance(family, RBF | AdaptiveRBF | Linear):
+    if not isinstance(family, Known):
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
     if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):
         raise ValueError(_needs_all("n_basis", model.n_basis, "a whole number"))
@@ -122,22 +128,31 @@ def _needs_all(name: str, value: Any, allowed: str) -> str:
     return f"{name}={value!r} needs all rows in one array; allowed with blocks of rows: {allowed}."
 
 
+def _chosen(
+    team: Team, facts: Facts, family: Known, points: Array, weights: Array, random_state: np.random.RandomState
+) -> Known:  # fmt: skip
+    """The family with numbers for what is "auto", by the rows that a fit in memory looks at."""
+    numbers = sample_rows(facts.N, random_state)
+    y = np.concatenate(team.call("classes_of", numbers))
+    sample = Sample(drawn_rows(team, numbers), y, points[y], np.ones(len(y)), weights[y])
+    return family.chosen(sample, 1.0 if isinstance(family, Linear) else scale(team, facts))
+
+
 def _regression(
-    team: Team, facts: Facts, family: RBF | AdaptiveRBF | Linear, model: Any,
-    random_state: np.random.RandomState, kept: Checkpoint | None,
+    team: Team, facts: Facts, family: Known, cores: int, random_state: np.random.RandomState, kept: Checkpoint | None
 ) -> ShardRegression:  # fmt: skip
     """The F-step with its basis: that of the checkpoint where it does not move."""
-    cores = threads.n_threads(model.n_jobs)
+    assert not isinstance(family.lam, str)
     if isinstance(family, AdaptiveRBF):
         basis, spread = gaussians(team, facts, family.begin, random_state)
         steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
-        return Learned(team, basis, model.alpha, cores, spread, steps, seed, facts.sizes, family.follows)
+        return Learned(team, basis, family.lam, cores, spread, steps, seed, facts.sizes, family.follows)
     if isinstance(family, Linear):
-        return Fixed(team, Identity(facts.D), model.alpha, cores)
+        return Fixed(team, Identity(facts.D), family.lam, cores)
     progress = None if kept is None else kept.load()
     if progress is not None:
-        return Fixed(team, progress.now.mapping.basis, model.alpha, cores)  # type: ignore[attr-defined]
-    return Fixed(team, gaussians(team, facts, family, random_state)[0], model.alpha, cores)
+        return Fixed(team, progress.now.mapping.basis, family.lam, cores)  # type: ignore[attr-defined]
+    return Fixed(team, gaussians(team, facts, family, random_state)[0], family.lam, cores)
 
 
 def _named(model: Any, team: Team, facts: Facts) -> dict[str, Any]:

@@ -63,17 +63,26 @@ def look(team: Team, largest: float = LARGEST) -> Facts:
 
 def gaussians(team: Team, facts: Facts, family: RBF, random_state: np.random.RandomState) -> tuple[Gaussians, float]:
     """Return the basis to begin with, and the spread of the data: the root of the mean variance of the columns."""
-    mean = team.sum("column_sums") / facts.N
-    within = team.sum("column_squares", mean) / facts.N
+    mean, within = _moments(team, facts)
     check_spread(2.0 * float(np.sqrt(within.max())))  # at least, of values with this deviation
     start = _drawn(team, facts.N, family, random_state)
     centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
-    return Gaussians(centers, _width(family, mean, within)), float(np.sqrt(within.mean())) or 1.0
+    gamma = _scale(mean, within) if isinstance(family.gamma, str) else float(family.gamma)
+    return Gaussians(centers, gamma), float(np.sqrt(within.mean())) or 1.0
 
 
-def _width(family: RBF, mean: Array, within: Array) -> float:
-    if not isinstance(family.gamma, str):
-        return float(family.gamma)
+def scale(team: Team, facts: Facts) -> float:
+    """Return the gamma that "scale" stands for."""
+    return _scale(*_moments(team, facts))
+
+
+def _moments(team: Team, facts: Facts) -> tuple[Array, Array]:
+    """Return mean and variance of the columns (D,)."""
+    mean = team.sum("column_sums") / facts.N
+    return mean, team.sum("column_squares", mean) / facts.N
+
+
+def _scale(mean: Array, within: Array) -> float:
     warn_of_scales(mean, within)
     variance = float(within.mean() + mean.var())
     return 1.0 / (len(mean) * variance) if variance > 0 else 1.0
@@ -84,7 +93,7 @@ def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState)
     assert family.n_basis is not None
     M = family.n_basis
     for size in M * 2 ** np.arange(DOUBLED):  # equal rows count once: with many of them more must be drawn
-        X = _rows(team, _numbers(N, min(int(size), N), random_state))
+        X = drawn_rows(team, _numbers(N, min(int(size), N), random_state))
         X = X[distinct_rows(X)]
         if len(X) >= M or size >= N:
             break
@@ -99,7 +108,8 @@ def _numbers(N: int, size: int, random_state: np.random.RandomState) -> Array:
     return np.sort(random_state.choice(N, size, replace=False))
 
 
-def _rows(team: Team, numbers: Array) -> Array:
+def drawn_rows(team: Team, numbers: Array) -> Array:
+    """Return the inputs (n, D) of the rows with these numbers, ascending, in float32."""
     return np.concatenate([inputs for _, inputs in team.call("inputs", numbers)])
 
 

@@ -37,6 +37,12 @@ class Shard(Features):
         self.Z = points[self.y]
         self.alpha = None
 
+    def classes_of(self, numbers: Array) -> Array:
+        """Those of the rows with these numbers, ascending, that are here: their class indices (n,)."""
+        here = numbers[(numbers >= self.offset) & (numbers < self.offset + len(self))]
+        found: Array = self.y[here - self.offset]
+        return found
+
     def measure(self, V: Array, b: Array) -> Array:
         """Sum of |z - F|^2 and of |F|^2, rows that g(F(x)) gets wrong, and the hinges at F and at Z of each SVM."""
         K = len(b)

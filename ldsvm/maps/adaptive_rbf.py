@@ -10,6 +10,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Follower, Map, Regression
 from ldsvm.maps.features import BasisMap, Computed, FeatureEvaluation, FeatureRegression
+from ldsvm.maps.leave_one_out import Sample
 from ldsvm.maps.lowering import (
     BATCH,
     SHORTER,
@@ -176,13 +177,24 @@ class AdaptiveRBF(Family):
         n_basis: int | None,
         centers: str,
         gamma: float | str,
-        lam: float,
+        lam: float | str,
         steps: int | str,
         follows: bool = False,
         asked: bool = True,
     ) -> None:
         self.begin, self.lam, self.steps = RBF(n_basis, centers, gamma, lam, asked), lam, steps
         self.follows = follows
+
+    @property
+    def automatic(self) -> bool:
+        return self.begin.automatic
+
+    def chosen(self, sample: Sample, scale: float) -> AdaptiveRBF:
+        at = self.begin.chosen(sample, scale)
+        return AdaptiveRBF(at.n_basis, at.centers, at.gamma, at.lam, self.steps, self.follows, at.asked)
+
+    def scale(self, X: Any, weight: Array | None) -> float:
+        return self.begin.scale(X, weight)
 
     def prepare(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
@@ -191,4 +203,5 @@ class AdaptiveRBF(Family):
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
         steps = steps_for(self.steps, len(X))
+        assert not isinstance(self.lam, str)
         return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads, self.follows)

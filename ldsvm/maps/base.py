@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ldsvm.maps.leave_one_out import Sample
 from ldsvm.typing import Array
 
 
@@ -81,6 +82,24 @@ class Family(ABC):
     #: whether sparse X is accepted, and the largest size of a value in it that the arithmetic can stand
     sparse = False
     largest = 1e150
+    #: the ridge, "auto" where `chosen` is to find it; 0 for families that regularise themselves
+    lam: float | str = 0.0
+
+    @property
+    def automatic(self) -> bool:
+        """Whether parameters are left to `chosen`."""
+        return isinstance(self.lam, str)
+
+    def chosen(self, sample: Sample, scale: float) -> Family:
+        """Return the family with numbers for what is "auto": those with the fewest leave-one-out errors.
+
+        sample: some training rows. scale: the gamma that "scale" stands for.
+        """
+        return self
+
+    def scale(self, X: Any, weight: Array | None) -> float:
+        """Return the gamma that "scale" stands for; 1 for families without widths."""
+        return 1.0
 
     @abstractmethod
     def prepare(

@@ -13,8 +13,8 @@ from ldsvm.maps.regressor import Regressor
 DEFAULT_BASIS = 300
 
 
-def family_of(model: Any) -> Family:
-    """Return the family for an estimator's ``map`` and what goes with it.
+def family_of(model: Any, alpha: float | None = None) -> Family:
+    """Return the family for an estimator's ``map`` and what goes with it. alpha: instead of the estimator's.
 
     Examples
     --------
@@ -24,10 +24,11 @@ def family_of(model: Any) -> Family:
     """
     if not isinstance(model.map, str):
         return Regressor(model.map)
+    alpha = model.alpha if alpha is None else alpha
     if model.map == "linear":
-        return Linear(model.alpha)
+        return Linear(alpha)
     size = None if isinstance(model.n_basis, str) else model.n_basis  # "auto" is no number before the fit has chosen
-    basis = size, model.centers, model.gamma, model.alpha
+    basis = size, model.centers, model.gamma, alpha
     asked = model.n_basis != DEFAULT_BASIS
     if model.map == "adaptive_rbf":
         return AdaptiveRBF(*basis, model.center_steps, model.z_follows, asked)

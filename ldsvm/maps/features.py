@@ -244,8 +244,6 @@ class FeatureRegression(FeatureSums, Regression):
 class FeatureFamily(Family):
     """A family that is linear in its weights, with ridge ``lam``."""
 
-    lam: float
-
     @abstractmethod
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
@@ -256,4 +254,5 @@ class FeatureFamily(Family):
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None
     ) -> Regression:
         basis = self.basis(X, weight, random_state, n_threads, near)
+        assert not isinstance(self.lam, str)
         return FeatureRegression(basis, basis.keep(X, n_threads), weight, self.lam, n_threads)

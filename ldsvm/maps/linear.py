@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, FeatureFamily
+from ldsvm.maps.leave_one_out import Sample, choose, ridges
 from ldsvm.typing import Array
+
+WIDE = 500  # rows that choose the ridge of as many inputs or more: the Gram matrix has this size
 
 
 class Identity(Basis):
@@ -29,8 +33,14 @@ class Linear(FeatureFamily):
 
     sparse = True
 
-    def __init__(self, lam: float) -> None:
+    def __init__(self, lam: float | str) -> None:
         self.lam = lam
+
+    def chosen(self, sample: Sample, scale: float) -> Linear:
+        if min(sample.X.shape) > WIDE:
+            sample = sample.thinned(WIDE)
+        X = sample.X if sp.issparse(sample.X) else sample.X.astype(np.float64)
+        return Linear(choose(sample, lambda gamma: X, [scale], ridges(self.lam))[1])
 
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None

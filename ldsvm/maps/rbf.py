@@ -10,6 +10,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
+from ldsvm.maps.leave_one_out import CENTERS, WIDTHS, Sample, choose, ridges
 from ldsvm.typing import Array
 
 # Lloyd steps after a random start, at least and at most; between them one per row and centre: the fewer rows a centre
@@ -80,15 +81,34 @@ class RBF(FeatureFamily):
     ----------
     n_basis : M; None takes every distinct training row as a centre ("nonparametric").
     centers : "kmeans" (Lloyd from random rows) or "random" (distinct training rows).
-    gamma : 1 / (2 sigma^2), or "scale" for 1 / (D Var(X)) as in scikit-learn's SVC.
-    lam : ridge on W.
+    gamma : 1 / (2 sigma^2), "scale" for 1 / (D Var(X)) as in scikit-learn's SVC, or "auto" for one of WIDTHS times it.
+    lam : ridge on W, or "auto" for one of ALPHAS.
     asked : whether n_basis was somebody's choice; only then is its reduction worth a warning.
     """
 
     largest = 1e18  # centres are kept, and k-means runs, in float32
 
-    def __init__(self, n_basis: int | None, centers: str, gamma: float | str, lam: float, asked: bool = True) -> None:
+    def __init__(
+        self, n_basis: int | None, centers: str, gamma: float | str, lam: float | str, asked: bool = True
+    ) -> None:
         self.n_basis, self.centers, self.gamma, self.lam, self.asked = n_basis, centers, gamma, lam, asked
+
+    @property
+    def automatic(self) -> bool:
+        return "auto" in (self.gamma, self.lam)
+
+    def chosen(self, sample: Sample, scale: float) -> RBF:
+        X = sample.X.astype(np.float64)
+        distinct = distinct_rows(X)
+        M = min(CENTERS, len(distinct), self.n_basis or CENTERS)
+        centers = X[distinct[np.linspace(0, len(distinct) - 1, M).astype(int)]]
+        gammas = [scale * width for width in WIDTHS] if self.gamma == "auto" else [self.width(scale)]
+        gamma, lam = choose(sample, lambda gamma: Gaussians(centers, gamma)(X, np.float64), gammas, ridges(self.lam))
+        return RBF(self.n_basis, self.centers, gamma, lam, self.asked)
+
+    def width(self, scale: float) -> float:
+        """Return gamma as a number. scale: the one that "scale" stands for."""
+        return scale if isinstance(self.gamma, str) else float(self.gamma)
 
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
@@ -96,18 +116,17 @@ class RBF(FeatureFamily):
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
         check_spread(float((X.max(axis=0) - X.min(axis=0)).max()))
-        return Gaussians(self._choose(X, weight, random_state, n_threads), self._width(X, weight))
+        gamma = self.scale(X, weight) if isinstance(self.gamma, str) else float(self.gamma)
+        return Gaussians(self._choose(X, weight, random_state, n_threads), gamma)
 
-    def _width(self, X: Array, weight: Array | None) -> float:
-        if isinstance(self.gamma, str):
-            _warn_of_scales(X)
-            # weighted as if rows were repeated; by blocks, so that there is no second copy of X in float64
-            center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
-            blocks = row_blocks(*X.shape)
-            squares = np.concatenate([np.square(X[rows] - center).mean(axis=1, dtype=np.float64) for rows in blocks])
-            variance = float(np.average(squares, weights=weight))
-            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-        return float(self.gamma)
+    def scale(self, X: Array, weight: Array | None) -> float:
+        _warn_of_scales(X)
+        # weighted as if rows were repeated; by blocks, so that there is no second copy of X in float64
+        center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
+        blocks = row_blocks(*X.shape)
+        squares = np.concatenate([np.square(X[rows] - center).mean(axis=1, dtype=np.float64) for rows in blocks])
+        variance = float(np.average(squares, weights=weight))
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
     def _choose(self, X: Array, weight: Array | None, random_state: np.random.RandomState, n_threads: int) -> Array:
         distinct = distinct_rows(X)

@@ -1,0 +1,115 @@
+"""Width and ridge of a map from the leave-one-out errors of its first regression, which have a closed form.
+
+For a ridge regression F = H Z of coordinates Z, the map fitted without row n has the value
+f_n - h_n / (1 - h_n) (z_n - f_n) at that row, with the leverage h_n = H_nn. One eigendecomposition of the Gram matrix
+gives F and h for every ridge. A row counts as an error where the class whose mean coordinates are nearest to that value
+is not its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.utils.random import sample_without_replacement
+
+from ldsvm.typing import Array
+
+ROWS, CENTERS = 2_000, 200  # that are looked at, at most
+ALPHAS = tuple(10.0**power for power in range(-6, 3))
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times gamma="scale"
+FULL = 1.0 - 1e-9  # leverage of a row that the map goes through, whatever the other rows say
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some training rows: inputs X (n, D), class indices y (n,), coordinates Z (n, L), weights in the regression (n,)
+    and in the count of errors (n,).
+    """
+
+    X: Any
+    y: Array
+    Z: Array
+    weight: Array
+    cost: Array
+
+    def thinned(self, size: int) -> Sample:
+        """Return so many of the rows, evenly spaced."""
+        rows = np.linspace(0, len(self.y) - 1, size).astype(int)
+        return Sample(self.X[rows], *(part[rows] for part in (self.y, self.Z, self.weight, self.cost)))
+
+
+def sample_rows(N: int, random_state: np.random.RandomState) -> Array:
+    """Return the numbers of the rows that are looked at, ascending: all of them, or ROWS at random."""
+    return np.arange(N) if N <= ROWS else np.sort(sample_without_replacement(N, ROWS, random_state=random_state))
+
+
+def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Iterable[float]) -> Iterator[Array]:
+    """Yield the values (n, L) at each row of the ridge regression without it, for one ridge after the other.
+
+    Phi (n, M) features, dense or sparse. A row of weight w > 1 loses one unit of it, as one of w equal rows would be
+    left out; a row of a smaller weight is left out whole.
+
+    Examples
+    --------
+    >>> Phi, Z = np.array([[1.0], [2.0], [1.0]]), np.array([[1.0], [2.0], [3.0]])
+    >>> next(values_left_out(Phi, Z, np.ones(3), [1.0]))[2]  # of the first two rows: 5 / (5 + 1)
+    array([0.83333333])
+    """
+    root = np.sqrt(weight)[:, None]
+    scaled = Phi.multiply(root).tocsr() if sp.issparse(Phi) else Phi * root
+    wide = scaled.shape[0] < scaled.shape[1]
+    gram = scaled @ scaled.T if wide else scaled.T @ scaled
+    values, vectors = scipy.linalg.eigh(gram.toarray() if sp.issparse(gram) else gram, check_finite=False)
+    values = np.maximum(values, 0.0)
+    smallest = max(values[-1] * len(values) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
+    rotated = vectors * np.sqrt(values) if wide else scaled @ vectors  # (n, rank): its rows' products are the Gram's
+    cross, squares = rotated.T @ (root * Z), np.square(rotated)
+    unit = (np.minimum(weight, 1.0) / weight)[:, None]
+    for alpha in alphas:
+        shrunk = 1.0 / np.maximum(values + alpha, smallest)
+        F = rotated @ (shrunk[:, None] * cross) / root
+        h = np.minimum(unit * (squares @ shrunk)[:, None], FULL)
+        yield F - h / (1.0 - h) * (Z - F)
+
+
+def choose(
+    sample: Sample, features: Callable[[float], Any], gammas: Iterable[float], alphas: Iterable[float] = ALPHAS
+) -> tuple[float, float]:
+    """Return the gamma and the alpha with the fewest leave-one-out errors, ties to the smallest squared ones.
+
+    features: Phi (n, M) of the sample's rows for a gamma.
+    """
+    alphas, points = list(alphas), _class_means(sample)
+    found = [
+        (*_errors(F, sample, points), gamma, alpha)
+        for gamma in gammas
+        for alpha, F in zip(alphas, values_left_out(features(gamma), sample.Z, sample.weight, alphas), strict=True)
+    ]
+    return min(found)[2:]
+
+
+def ridges(alpha: float | str) -> tuple[float, ...]:
+    """Return the ridges to choose from: ALPHAS for "auto", else the one that is given."""
+    return ALPHAS if isinstance(alpha, str) else (alpha,)
+
+
+def _class_means(sample: Sample) -> Array:
+    """Return the mean coordinates (K, L) of each class, infinite for a class without rows here."""
+    K = int(sample.y.max()) + 1
+    belongs = sample.y == np.arange(K)[:, None]
+    counts = belongs.sum(axis=1)[:, None]
+    return np.where(counts > 0, belongs @ sample.Z / np.maximum(counts, 1), np.inf)
+
+
+def _errors(F: Array, sample: Sample, points: Array) -> tuple[float, float]:
+    """Return the share of errors and the mean squared distance from Z, both weighted."""
+    seen = np.flatnonzero(np.isfinite(points[:, 0]))
+    scores = F @ points[seen].T - 0.5 * np.einsum("kl,kl->k", points[seen], points[seen])
+    wrong = seen[np.argmax(scores, axis=1)] != sample.y
+    squares = np.einsum("nl,nl->n", F - sample.Z, F - sample.Z)
+    return float(np.average(wrong, weights=sample.cost)), float(np.average(squares, weights=sample.cost))
