@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def small(**changes: Any) -> LDSVMClassifier:
-    return LDSVMClassifier(**({"n_basis": 25, "C": 0.3, "tol": 0.03, "random_state": 0} | changes))
+    given = {"n_basis": 25, "gamma": "scale", "alpha": 1e-3, "C": 0.3, "tol": 0.03, "random_state": 0}
+    return LDSVMClassifier(**(given | changes))
 
 
 def same_model(a: LDSVMClassifier, b: LDSVMClassifier) -> bool:

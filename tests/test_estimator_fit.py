@@ -20,7 +20,8 @@ MODEL = ("latent_coef_", "intercept_")
 
 
 def small(**changes: Any) -> LDSVMClassifier:
-    return LDSVMClassifier(**({"n_basis": 25, "C": 0.3, "tol": 0.05, "random_state": 0} | changes))
+    given = {"n_basis": 25, "gamma": "scale", "alpha": 1e-3, "C": 0.3, "tol": 0.05, "random_state": 0}
+    return LDSVMClassifier(**(given | changes))
 
 
 def gap(a: LDSVMClassifier, b: LDSVMClassifier, X: Any) -> float:

@@ -35,7 +35,7 @@ WRONG = {
     "centers": ["median", None, 3],
     "center_steps": [0, -5, 2.5, None],
     "z_follows": ["yes", None],
-    "gamma": [0.0, -1.0, "auto", None, np.nan, np.inf],
+    "gamma": [0.0, -1.0, "narrow", None, np.nan, np.inf],
     "C": [0.0, -1.0, "1", None, np.nan, np.inf],
     "alpha": [-1e-9, "1", None, np.nan, np.inf],
     "class_weight": ["uniform", 3.0],

@@ -101,9 +101,10 @@ def ridges(alpha: float | str) -> tuple[float, ...]:
 def _class_means(sample: Sample) -> Array:
     """Return the mean coordinates (K, L) of each class, infinite for a class without rows here."""
     K = int(sample.y.max()) + 1
-    belongs = sample.y == np.arange(K)[:, None]
-    counts = belongs.sum(axis=1)[:, None]
-    return np.where(counts > 0, belongs @ sample.Z / np.maximum(counts, 1), np.inf)
+    belongs = (sample.y == np.arange(K)[:, None]) * sample.weight
+    total = belongs.sum(axis=1)[:, None]
+    means: Array = np.divide(belongs @ sample.Z, total, out=np.full((K, sample.Z.shape[1]), np.inf), where=total > 0)
+    return means
 
 
 def _errors(F: Array, sample: Sample, points: Array) -> tuple[float, float]:
