@@ -31,7 +31,9 @@ def run(quick: bool) -> Result:
     )
     for n in (1, cpu_count()):
         progress(f"fit: {n} thread(s)")
-        ours = LDSVMClassifier(10, n_basis=M, gamma=GAMMA, C=0.1, n_iter_no_change=3, n_jobs=n, random_state=0)
+        ours = LDSVMClassifier(
+            10, n_basis=M, gamma=GAMMA, alpha=1e-3, C=0.1, n_iter_no_change=3, n_jobs=n, random_state=0
+        )
         svc = SVC(C=10, gamma=GAMMA)
         rivals: list[tuple[str, Any, dict[str, Any]]] = [("ours", ours, {"eval_set": data.valid}), ("SVC", svc, {})]
         timed: dict[str, dict[str, Any]] = {}

@@ -50,7 +50,7 @@ class Watched(InMemory):
 def collect(X: Any, y: Any, *, L: int, C: float, iterations: int, n_basis: int = 1000) -> list[Iterate]:
     """Run MAC from the simplex start on X (N, D), y (N,) and keep every Z-step."""
     model = LDSVMClassifier(
-        L, n_basis=n_basis, gamma=1 / 32, C=C, max_iter=iterations, tol=0.0, mu_max=3.0, random_state=0
+        L, n_basis=n_basis, gamma=1 / 32, alpha=1e-3, C=C, max_iter=iterations, tol=0.0, mu_max=3.0, random_state=0
     )
     prepared = prepare(model, X, y, None, None)
     problem = replace(prepared.problem, C=C * prepared.problem.C)

@@ -105,8 +105,8 @@ def _path(params: Params, problem: Problem, start: str, data: Data, seed: int, n
     if start == "rows":
         init = np.random.default_rng(seed).normal(scale=params.rows_std, size=(len(data.y), problem.n_components))
     model = LDSVMClassifier(
-        problem.n_components, n_basis=problem.n_basis, gamma=problem.gamma, init=init, max_iter=params.max_iter,
-        n_iter_no_change=params.patience, n_jobs=n_jobs, random_state=seed,
+        problem.n_components, n_basis=problem.n_basis, gamma=problem.gamma, alpha=1e-3, init=init,
+        max_iter=params.max_iter, n_iter_no_change=params.patience, n_jobs=n_jobs, random_state=seed,
     )  # fmt: skip
     clock = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
