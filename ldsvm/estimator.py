@@ -75,7 +75,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         an F-step lowers the penalised objective over F and Z at once, whatever ``z_solver`` is. Lowers the error where
         rows abound, so that the map cannot fit them all, as with distorted copies of images; with few it fits them too
         hard.
-    C : float, default=0.1
+    C : float, default=1.0
         Penalty of the hinge, common to all SVMs. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
         shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
     alpha : float or "auto", default="auto"
@@ -92,9 +92,14 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     init : {"simplex", "random", "pca"} or array of shape (n_samples, n_components), default="simplex"
         Starting coordinates. "simplex" puts the classes as far apart as the dimensions allow; "random" gives
         every class one random centroid; "pca" takes the principal coordinates of X.
-    mu, mu_factor, mu_max : float, default=2.0, 1.5, 1e6
+    mu, mu_factor : float, default=2.0, 1.5
         The quadratic penalty starts at ``mu`` and is multiplied by ``mu_factor`` whenever the alternation at fixed
-        mu has converged, up to ``mu_max``.
+        mu has converged.
+    mu_max : float or "auto", default="auto"
+        The largest mu. The penalised objective smooths the hinge, and its ridge 2 alpha / mu falls as mu grows: both
+        fit the training rows harder, and only validation rows can tell for how long that helps. "auto" is 1e6 with
+        validation rows, and for starts that do not put the classes apart; else twice ``mu``, where the run ends as
+        planned when the steps there have converged.
     tol : float, default=1e-2
         The alternation has converged when the penalised objective falls by less than this share; the run has when
         |Z - F(X)| is below this share of |F(X)|.
@@ -145,8 +150,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
         valid_error, kkt (residual of the Z-step), gap (of the g-step), seconds_z, seconds_g, seconds_f.
     n_iter_, best_iter_ : iterations done, and the one whose model was kept.
-    stop_reason_ : "early_stopping", "converged", "mu_max", "max_iter", "time_limit" or "callback"; the three limits
-        come with a ConvergenceWarning that says what helps.
+    stop_reason_ : "early_stopping", "converged", "settled" (at the last mu, with ``mu_max="auto"``), "mu_max",
+        "max_iter", "time_limit" or "callback"; the three limits come with a ConvergenceWarning that says what helps.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     References
@@ -191,7 +196,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         "init": [StrOptions(set(STARTS)), "array-like"],
         "mu": [Interval(Real, 0, None, closed="neither")],
         "mu_factor": [Interval(Real, 1, None, closed="neither")],
-        "mu_max": [Interval(Real, 0, None, closed="neither")],
+        "mu_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
@@ -216,14 +221,14 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         gamma: float | str = "auto",
         center_steps: int | str = "auto",
         z_follows: bool = False,
-        C: float = 0.1,
+        C: float = 1.0,
         alpha: float | str = "auto",
         class_weight: Any = None,
         multi_class: str = "ovr",
         init: Any = "simplex",
         mu: float = 2.0,
         mu_factor: float = 1.5,
-        mu_max: float = 1e6,
+        mu_max: float | str = "auto",
         tol: float = 1e-2,
         max_iter: int = 200,
         early_stopping: bool = False,
@@ -402,7 +407,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         for name in ("n_components", "n_basis", "center_steps"):
             if isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a truth value.")
-        if self.mu > self.mu_max:
+        if not isinstance(self.mu_max, str) and self.mu > self.mu_max:
             raise ValueError(f"mu={self.mu} is above mu_max={self.mu_max}; it must be at most mu_max.")
         solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
 

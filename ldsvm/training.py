@@ -21,8 +21,8 @@ from ldsvm.checks import check_class_weight
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import dimensions, starting_coordinates
-from ldsvm.mac.state import Info, Model, Options, Solution, Start
+from ldsvm.mac.start import CLASS_STARTS, dimensions, starting_coordinates
+from ldsvm.mac.state import MU_LIMIT, Info, Model, Options, Solution, Start
 from ldsvm.maps.base import Map
 from ldsvm.maps.families import family_of
 from ldsvm.maps.leave_one_out import Sample, sample_rows
@@ -42,8 +42,11 @@ class Prepared:
 
 def options_of(model: Any) -> Options:
     """Return what the loop is to know of an estimator's parameters; the time limit counts from here."""
+    mu_max = model.mu_max
+    if isinstance(mu_max, str):  # "auto" is twice mu only where the classes are apart from the start
+        mu_max = None if isinstance(model.init, str) and model.init in CLASS_STARTS else MU_LIMIT
     return Options(
-        model.mu, model.mu_factor, model.mu_max, model.max_iter, model.tol, model.n_iter_no_change, model.time_limit,
+        model.mu, model.mu_factor, mu_max, model.max_iter, model.tol, model.n_iter_no_change, model.time_limit,
         model.z_solver, model.g_solver,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from ldsvm.blocks.steps import ShardSteps
 from ldsvm.checks import check_class_weight, check_classes
 from ldsvm.mac.loop import Callback, run
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import class_points, dimensions
+from ldsvm.mac.start import CLASS_STARTS, class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
 from ldsvm.maps.families import family_of
@@ -29,7 +29,6 @@ from ldsvm.maps.lowering import steps_for
 from ldsvm.typing import Array
 
 Known = RBF | AdaptiveRBF | Linear
-STARTS = ("simplex", "random")
 UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to go on
 
 
@@ -114,7 +113,7 @@ def check(model: Any) -> Known:
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
     if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):
         raise ValueError(_needs_all("n_basis", model.n_basis, "a whole number"))
-    if not isinstance(model.init, str) or model.init not in STARTS:
+    if not isinstance(model.init, str) or model.init not in CLASS_STARTS:
         what = model.init if isinstance(model.init, str) else "an array"
         raise ValueError(_needs_all("init", what, "'simplex' and 'random'"))
     for name, allowed in {"early_stopping": False, "warm_start": False, "g_solver": "ipm"}.items():

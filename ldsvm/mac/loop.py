@@ -65,8 +65,9 @@ def run(
         reason = stopping.reason(info, size, settled=following > mu)
         if callback is not None and callback(dict(info)):
             reason = Reason.CALLBACK
-        if reason is None and following > options.mu_max:
-            reason = Reason.MU_MAX
+        if reason is None and following > options.last_mu(info["valid_error"] is not None):
+            planned = options.mu_max is None and info["valid_error"] is None
+            reason = Reason.SETTLED if planned else Reason.MU_MAX
         before, mu = info["penalised"] if following == mu else None, following
         if keeper is not None:
             keeper.save(Progress(history, best, steps.model, mu, before, stopping.watched))

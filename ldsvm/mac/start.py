@@ -12,7 +12,8 @@ from ldsvm import threads
 from ldsvm.mac.scheme import Labels
 from ldsvm.typing import Array
 
-STARTS = ("simplex", "random", "pca")
+CLASS_STARTS = ("simplex", "random")  # a point for each class
+STARTS = (*CLASS_STARTS, "pca")
 MANY = 50  # classes above which the search for a start is bounded
 MOST = 50  # dimensions that n_components="auto" takes
 

@@ -12,6 +12,9 @@ from ldsvm.typing import Array
 
 Info = dict[str, Any]
 
+SOFT = 2.0  # times the first mu, where a run without validation rows ends
+MU_LIMIT = 1e6  # the last mu of a run with validation rows
+
 
 @dataclass(frozen=True)
 class State:
@@ -62,11 +65,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of the loop; see `LDSVMClassifier` for their meaning and defaults."""
+    """Choices of the loop; see `LDSVMClassifier` for their meaning and defaults. mu_max: None is its "auto"."""
 
     mu: float
     mu_factor: float
-    mu_max: float
+    mu_max: float | None
     max_iter: int
     tol: float
     patience: int
@@ -75,12 +78,19 @@ class Options:
     g_solver: str
     begun: float = field(default_factory=time.perf_counter)  # from when on time_limit counts
 
+    def last_mu(self, validated: bool) -> float:
+        """Return mu_max as a number. validated: whether validation rows choose the iteration that is kept."""
+        if self.mu_max is not None:
+            return self.mu_max
+        return MU_LIMIT if validated else SOFT * self.mu
+
 
 class Reason(Enum):
     """Why a run ended; the value is the sentence shown to people."""
 
     EARLY_STOPPING = "the validation error stopped improving"
     CONVERGED = "Z equals F(X) to the tolerance"
+    SETTLED = "the steps at the last mu no longer lower the objective"
     MU_MAX = "mu reached mu_max"
     MAX_ITER = "max_iter iterations were done"
     TIME_LIMIT = "the time limit was reached"

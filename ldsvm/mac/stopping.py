@@ -70,7 +70,7 @@ def unfinished(solution: Solution, options: Options) -> str | None:
     if reason not in REMEDIES:
         return None
     name = reason.name.lower()
-    limit = f"{name}={getattr(options, name)}"
+    limit = f"{name}={options.last_mu(validated=True) if reason is Reason.MU_MAX else getattr(options, name)}"
     if reason is Reason.TIME_LIMIT and solution.n_iter == 0:
         L, M = solution.V.shape[1], solution.mapping.n_basis
         return (

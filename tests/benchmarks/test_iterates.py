@@ -20,7 +20,7 @@ def test_the_iterates_are_those_of_a_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # stopping at max_iter is the purpose here
         model = LDSVMClassifier(
-            2, n_basis=20, gamma=1 / 32, C=3.0, max_iter=3, tol=0.0, mu_max=3.0, random_state=0
+            2, n_basis=20, gamma=1 / 32, alpha=1e-3, C=3.0, max_iter=3, tol=0.0, mu_max=3.0, random_state=0
         ).fit(X, y)
     # What goes into the fourth Z-step is the model after three iterations, if that is the best of them.
     nested = [info["nested"] for info in model.history_]

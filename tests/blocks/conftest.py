@@ -40,7 +40,8 @@ def cut(data: tuple[np.ndarray, np.ndarray], *edges: int) -> RowBlocks:
 
 
 def model(**params: object) -> LDSVMClassifier:
-    chosen = {"n_basis": 60, "C": 0.5, "max_iter": 6, "random_state": 0, "n_jobs": 1}
+    given = {"gamma": "scale", "alpha": 1e-3, "mu_max": 1e6, "random_state": 0, "n_jobs": 1}
+    chosen = {"n_basis": 60, "C": 0.5, "max_iter": 6} | given
     return LDSVMClassifier(**{**chosen, **params})
 
 

@@ -91,7 +91,7 @@ def test_the_working_memory_of_scikit_learn_bounds_the_blocks() -> None:
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(300, 4)), np.arange(300) % 3
     model = LDSVMClassifier(
-        map="adaptive_rbf", n_basis=20, center_steps=20, alpha=1e-3, random_state=0, max_iter=3, tol=1.0
+        map="adaptive_rbf", n_basis=20, center_steps=20, alpha=1e-3, C=0.1, random_state=0, max_iter=3, tol=1.0
     )
     whole = model.fit(X, y).decision_function(X)
     with sklearn.config_context(working_memory=0.001):  # 131 numbers

@@ -1,0 +1,178 @@
+"""Small real tables: every method with its defaults and after a search, five splits, the test rows judged once."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Bar, Result, clock, progress
+from benchmarks.tabular_data import Table, tables
+from benchmarks.tabular_methods import RIVALS, Rival, with_width
+from ldsvm import threads
+
+SPLITS, TRIALS, INNER = 5, 9, 2  # of a table; candidates of a search, its splits of the training rows
+SECONDS = 30.0  # after which a search of one split of a table begins no further candidate
+VALID = 0.25  # of the training rows, in a search
+LARGE = 3_000  # training rows from which on a tenth of the support vectors is promised
+TUNED = " tuned"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test rows, and the gamma that "scale" stands for."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    seed: int
+
+    @property
+    def scale(self) -> float:
+        return float(1.0 / (self.X.shape[1] * self.X.var()))
+
+
+def run(quick: bool, full: bool = False, names: Sequence[str] = tuple(RIVALS)) -> Result:
+    """Compare the methods of these names."""
+    splits = 2 if quick else SPLITS
+    trials = 2 if quick else TRIALS
+    result = Result(
+        settings={
+            "splits": splits,
+            "trials": trials,
+            "seconds": SECONDS,
+            "absent": [n for n in names if RIVALS[n].absent],
+        }
+    )
+    found = [row for table in tables(quick, full) for row in _compared(table, names, splits, trials)]
+    result.settings["measured"] = found
+    result.rows = summary(found)
+    result.bars = [] if quick or not {"ours", "SVC"} <= set(names) else bars(found)
+    return result
+
+
+def _compared(table: Table, names: Sequence[str], splits: int, trials: int) -> Iterator[dict[str, Any]]:
+    for seed in range(splits):
+        split = Split(*table.split(seed), seed)
+        progress(f"{table.name}, split {seed + 1} of {splits}: {len(split.y):,} x {split.X.shape[1]} to train")
+        for name in names:
+            rival = RIVALS[name]
+            if rival.absent:
+                continue
+            about = {"table": table.name, "seed": seed, "rows": len(split.y)}
+            yield {**about, "method": name, **judged(rival, name, {}, split)}
+            if rival.space:
+                params, seconds = searched(rival, name, split, trials)
+                yield {**about, "method": name + TUNED, **judged(rival, name, params, split), "search s": seconds}
+
+
+def judged(rival: Rival, name: str, params: dict[str, Any], split: Split) -> dict[str, Any]:
+    """Fit to all training rows and look at the test rows once."""
+    model = rival.make(split.seed).set_params(**with_width(name, params, split.scale))
+    with threads.limit(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begun = time.perf_counter()
+        model.fit(split.X, split.y)
+        seconds = time.perf_counter() - begun
+        error = float(np.mean(model.predict(split.X_test) != split.y_test))
+        row = clock(lambda: model.predict(split.X_test), 3, warm=False) / len(split.y_test)
+    return {
+        "error %": 100 * error, "fit s": seconds, "us a row": 1e6 * row, "basis": rival.size(model),
+        "bytes": len(pickle.dumps(model)), "params": {key: str(value) for key, value in params.items()},
+    }  # fmt: skip
+
+
+def searched(rival: Rival, name: str, split: Split, trials: int) -> tuple[dict[str, Any], float]:
+    """Return the best of the defaults and of points drawn from the space, by splits of the training rows; seconds."""
+    from sklearn.model_selection import ParameterSampler, StratifiedShuffleSplit, cross_val_score
+
+    begun = time.perf_counter()
+    drawn = ParameterSampler(rival.space, trials - 1, random_state=split.seed)
+    inner = StratifiedShuffleSplit(INNER, test_size=VALID, random_state=split.seed)
+    best: tuple[float, dict[str, Any]] = (-1.0, {})
+    with threads.limit(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for params in [{}, *drawn]:
+            model = rival.make(split.seed).set_params(**with_width(name, params, split.scale))
+            score = float(cross_val_score(model, split.X, split.y, cv=inner).mean())
+            best = max(best, (score, params), key=lambda pair: pair[0])
+            if time.perf_counter() - begun > SECONDS:
+                break
+    return best[1], time.perf_counter() - begun
+
+
+def means(rows: Sequence[dict[str, Any]], key: str) -> dict[str, dict[str, float]]:
+    """Return the mean over the splits of each method, table by table."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row.get(key) is not None:
+            found.setdefault(row["method"], {}).setdefault(row["table"], []).append(row[key])
+    return {method: {table: fmean(values) for table, values in each.items()} for method, each in found.items()}
+
+
+def ranks(errors: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Return the mean rank of each method by its errors on the tables, 1 for the lowest; ties share theirs."""
+    from scipy.stats import rankdata
+
+    names = sorted(errors)
+    each = [rankdata([errors[name][table] for name in names]) for table in errors[names[0]]]
+    return {name: float(rank) for name, rank in zip(names, np.mean(each, axis=0), strict=True)}
+
+
+def critical_difference(methods: int, tables: int) -> float:
+    """Return the difference of mean ranks that Nemenyi's test calls real at 5 % (Demsar, 2006).
+
+    >>> round(critical_difference(5, 30), 3)
+    1.114
+    """
+    from scipy.stats import studentized_range
+
+    return float(
+        studentized_range.ppf(0.95, methods, np.inf) / np.sqrt(2) * np.sqrt(methods * (methods + 1) / 6 / tables)
+    )
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each method, best mean rank first."""
+    errors = means(rows, "error %")
+    rank, rival = ranks(errors), errors.get("SVC" + TUNED, {})
+    columns = {key: means(rows, key) for key in ("fit s", "search s", "us a row", "basis", "bytes")}
+    lines = []
+    for name in sorted(rank, key=lambda name: rank[name]):
+        line = {"method": name, "rank": rank[name], "error %": fmean(errors[name].values())}
+        line["wins"] = sum(error < rival[table] for table, error in errors[name].items() if table in rival)
+        line["losses"] = sum(error > rival[table] for table, error in errors[name].items() if table in rival)
+        for key, found in columns.items():
+            line[key] = median(found[name].values()) if name in found else "–"
+        lines.append(line)
+    return lines
+
+
+def bars(rows: Sequence[dict[str, Any]]) -> list[Bar]:
+    """Return what is promised beside the Gaussian SVM, by default and tuned."""
+    errors, size, seconds, us = (means(rows, key) for key in ("error %", "basis", "fit s", "us a row"))
+    rank, trained = ranks(errors), means(rows, "rows")["ours"]
+    mean = {name: fmean(each.values()) for name, each in errors.items()}
+    ours, svc = "ours" + TUNED, "SVC" + TUNED
+
+    def ratio(of: dict[str, dict[str, float]], one: str, other: str, least: float = 0, most: float = np.inf) -> float:
+        return median(of[one][t] / of[other][t] for t in of[one] if least <= trained[t] <= most)
+
+    return [
+        Bar("tuned: mean error minus tuned SVC's", mean[ours] - mean[svc], "<=", 0.0),
+        Bar("tuned: mean rank minus tuned SVC's", rank[ours] - rank[svc], "<=", 0.0),
+        Bar("tuned: basis functions / support vectors", ratio(size, ours, svc), "<=", 0.5),
+        Bar("tuned: the same where rows are 3,000 or more", ratio(size, ours, svc, LARGE), "<=", 0.1),
+        Bar("default: mean error minus default SVC's", mean["ours"] - mean["SVC"], "<=", 0.0),
+        Bar("default: mean error minus tuned SVC's", mean["ours"] - mean[svc], "<=", 0.5),
+        Bar("default: seconds / SVC's, below 3,000 rows", ratio(seconds, "ours", "SVC", most=LARGE), "<=", 3.0),
+        Bar("default: seconds / SVC's, 3,000 rows or more", ratio(seconds, "ours", "SVC", LARGE), "<=", 1.0),
+        Bar("prediction: SVC's time / ours", 1 / ratio(us, "ours", "SVC"), ">=", 5.0),
+    ]

@@ -1,0 +1,115 @@
+"""The classifiers that `tabular` compares, each as its users call it: defaults, and what they would search over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from ldsvm import LDSVMClassifier
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A classifier: how it is made, the values to search, the optional package it needs, and its basis functions."""
+
+    make: Callable[[int], Any]
+    space: Mapping[str, list[Any]] = field(default_factory=dict)
+    package: str | None = None
+    size: Callable[[Any], int | None] = lambda model: None
+
+    @property
+    def absent(self) -> bool:
+        return self.package is not None and find_spec(self.package) is None
+
+
+def _ours(**given: Any) -> Callable[[int], Any]:
+    return lambda seed: LDSVMClassifier(random_state=seed, n_jobs=1, **given)
+
+
+def _svc(seed: int) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC()
+
+
+def _nystroem(seed: int) -> Any:
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    return make_pipeline(Nystroem(n_components=300, random_state=seed), LinearSVC(random_state=seed))
+
+
+def _from(module: str, name: str, **given: Any) -> Callable[[int], Any]:
+    """Return a maker of a class that is imported when it is needed, with the seed as ``random_state``."""
+
+    def make(seed: int) -> Any:
+        from importlib import import_module
+
+        return getattr(import_module(module), name)(random_state=seed, **given)
+
+    return make
+
+
+def _neighbours(seed: int) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier()
+
+
+def _support_vectors(model: Any) -> int:
+    return int(model.n_support_.sum())
+
+
+def _basis(model: Any) -> int:
+    return int(model.n_basis_)
+
+
+RIVALS: dict[str, Rival] = {
+    "ours": Rival(
+        _ours(), {"n_basis": [300, 600, 1000], "C": [0.1, 0.3, 1.0, 3.0], "max_iter": [5, 20, 200]}, size=_basis
+    ),
+    "ours, learned": Rival(
+        _ours(map="adaptive_rbf", n_basis=100), {"alpha": [1e-3, 1e-2, 1e-1, 1.0], "C": [0.1, 1.0]}, size=_basis
+    ),
+    "SVC": Rival(_svc, {"C": [0.1, 1, 10, 100], "width": [0.1, 0.3, 1.0, 3.0]}, size=_support_vectors),
+    "Nystroem + linear": Rival(
+        _nystroem, {"linearsvc__C": [0.1, 1, 10, 100], "width": [0.3, 1.0, 3.0]}, size=lambda model: 300
+    ),
+    "boosted trees": Rival(
+        _from("sklearn.ensemble", "HistGradientBoostingClassifier"),
+        {"learning_rate": [0.03, 0.1, 0.3], "max_leaf_nodes": [7, 15, 31], "l2_regularization": [0, 1]},
+    ),
+    "LightGBM": Rival(
+        _from("lightgbm", "LGBMClassifier", n_jobs=1, verbose=-1),
+        {"learning_rate": [0.03, 0.1, 0.3], "num_leaves": [7, 15, 31], "n_estimators": [100, 300]},
+        "lightgbm",
+    ),
+    "random forest": Rival(
+        _from("sklearn.ensemble", "RandomForestClassifier", n_jobs=1),
+        {"max_features": ["sqrt", 0.3, 0.7], "min_samples_leaf": [1, 3]},
+    ),
+    "MLP": Rival(
+        _from("sklearn.neural_network", "MLPClassifier"),
+        {"hidden_layer_sizes": [(100,), (300,)], "alpha": [1e-4, 1e-2, 1.0], "learning_rate_init": [1e-3, 1e-2]},
+    ),
+    "logistic regression": Rival(
+        _from("sklearn.linear_model", "LogisticRegression", max_iter=1000), {"C": [0.01, 0.1, 1, 10, 100]}
+    ),
+    "nearest neighbours": Rival(
+        _neighbours, {"n_neighbors": [1, 3, 5, 11, 21], "weights": ["uniform", "distance"]},
+        size=lambda model: int(model.n_samples_fit_),
+    ),
+    "xRFM": Rival(_from("xrfm", "xRFM"), {}, "xrfm"),
+    "RealMLP": Rival(_from("pytabkit", "RealMLP_TD_Classifier", n_threads=1), {}, "pytabkit"),
+}  # fmt: skip
+
+
+def with_width(name: str, params: Mapping[str, Any], width: float) -> dict[str, Any]:
+    """Return parameters with gamma for ``width``, a multiple of the ``width`` that gamma="scale" stands for."""
+    given = dict(params)
+    if "width" in given:
+        given["gamma" if name == "SVC" else "nystroem__gamma"] = given.pop("width") * width
+    return given
