@@ -20,8 +20,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but large_table, pipeline, story and imports need MNIST, data and baselines also 20 newsgroups:\n"
-        "set LDSVM_DATA_HOME to their folder, or be online. With --quick none needs more than what is installed.\n\n"
+        + "\n\nAll but large_table, pipeline, story, tabular and imports need MNIST, data and baselines also 20\n"
+        "newsgroups: set LDSVM_DATA_HOME to their folder, or be online. tabular needs tables/ there, files of a CSV\n"
+        "dialect with the class in the last column. With --quick none needs more than what is installed.\n\n"
         "What README quotes: python -m benchmarks --all --json-dir docs/measured (three hours), then make measured.",
     )
     parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
@@ -34,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
         " seconds, but minutes for large_table, pipeline, shards and story, which start servers",
     )
+    parser.add_argument("--full", action="store_true", help="tabular: all rows of each table, not 5,000 at most")
     return parser
 
 
@@ -42,6 +44,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.all == bool(arguments.name):
         parser.error("give either NAME or --all")
+    if arguments.full and arguments.name != "tabular":
+        parser.error("--full is for tabular")
     if arguments.json and arguments.all:
         parser.error("--json is for one benchmark; with --all give --json-dir")
     if arguments.json_dir:
@@ -56,7 +60,8 @@ def main() -> int:
 
 def _run_one(arguments: argparse.Namespace) -> int:
     try:
-        result = import_module(f"benchmarks.{arguments.name}").run(quick=arguments.quick)
+        module = import_module(f"benchmarks.{arguments.name}")
+        result = module.run(quick=arguments.quick, **({"full": True} if arguments.full else {}))
     except DataError as error:
         print(error, file=sys.stderr)
         return 2
@@ -65,6 +70,8 @@ def _run_one(arguments: argparse.Namespace) -> int:
         print(bar)
     if arguments.json:
         write_json(arguments.json, arguments.name, result, arguments.quick)
+        if hasattr(module, "picture"):
+            module.picture(result, arguments.json.with_suffix(".png"))
     return 0 if arguments.quick or all(bar.holds for bar in result.bars) else 1
 
 

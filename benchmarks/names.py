@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NAMES = {
     "accuracy": "test error on MNIST against the paper's figures (minutes)",
+    "tabular": "error, size and times on small real tables beside SVC, trees, networks and others (hours)",
     "fit": "a whole fit and prediction against scikit-learn's Gaussian SVC (minutes)",
     "z_step": "the exact Z-step against OSQP and qpsolvers",
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",

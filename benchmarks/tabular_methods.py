@@ -69,7 +69,7 @@ def _basis(model: Any) -> int:
 
 RIVALS: dict[str, Rival] = {
     "ours": Rival(
-        _ours(), {"n_basis": [300, 600, 1000], "C": [0.1, 0.3, 1.0, 3.0], "max_iter": [5, 20, 200]}, size=_basis
+        _ours(), {"n_basis": [100, 300, 1200], "width": [0.3, 1.0, 3.0], "C": [1.0, 10.0]}, size=_basis
     ),
     "ours, learned": Rival(
         _ours(map="adaptive_rbf", n_basis=100), {"alpha": [1e-3, 1e-2, 1e-1, 1.0], "C": [0.1, 1.0]}, size=_basis
@@ -111,5 +111,5 @@ def with_width(name: str, params: Mapping[str, Any], width: float) -> dict[str, 
     """Return parameters with gamma for ``width``, a multiple of the ``width`` that gamma="scale" stands for."""
     given = dict(params)
     if "width" in given:
-        given["gamma" if name == "SVC" else "nystroem__gamma"] = given.pop("width") * width
+        given["nystroem__gamma" if name.startswith("Nystroem") else "gamma"] = given.pop("width") * width
     return given

@@ -218,9 +218,11 @@ class FeatureRegression(FeatureSums, Regression):
     """
 
     def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float, n_threads: int = 1) -> None:
+        N, M = Phi.shape
+        if isinstance(Phi, np.ndarray) and N * M <= BLOCK:
+            Phi = Phi.astype(np.float64)  # the same values, made once: every pass would do it for each block
         super().__init__(Phi, weight, n_threads)
         self.basis, self.lam = basis, lam
-        N, M = Phi.shape
         self.dual = N < M
         self.ridge = Ridge(self._outer_gram() if self.dual else self.normal(np.empty((N, 0)))[0], n_threads)
 

@@ -100,7 +100,7 @@ class RBF(FeatureFamily):
     def chosen(self, sample: Sample, scale: float) -> RBF:
         X = sample.X.astype(np.float64)
         distinct = distinct_rows(X)
-        M = min(CENTERS, len(distinct), self.n_basis or CENTERS)
+        M = min(CENTERS, max(len(distinct) if self.n_basis is None else self.n_basis, 2) // 2, len(distinct))
         centers = X[distinct[np.linspace(0, len(distinct) - 1, M).astype(int)]]
         gammas = [scale * width for width in WIDTHS] if self.gamma == "auto" else [self.width(scale)]
         gamma, lam = choose(sample, lambda gamma: Gaussians(centers, gamma)(X, np.float64), gammas, ridges(self.lam))

@@ -25,6 +25,7 @@ PARTS = {
     "shards": {"parts": ["same", "large", "distorted"]},
     "pipeline": {"parts": ["logging"]},
     "large_table": {"parts": ["same"]},
+    "tabular": {"names": ["ours", "SVC", "boosted trees"]},
 }
 pytestmark = pytest.mark.slow
 # What must hold at any size, however busy the machine: these are no times.
