@@ -56,6 +56,8 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         "",
         *_methods(found),
         "",
+        _line("judge: {refit: true}", "a last fit of what was chosen, to training and validation rows together"),
+        "",
         "limits:",
         _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit is stopped"),
         _line(

@@ -56,6 +56,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
+    assert config.judge.refit and not load_config("conf/digits.yaml", [], root=ROOT).judge.refit
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
     assert "'day' is a date" in text  # only a hint
     [prepared] = prepare(config)

@@ -68,9 +68,14 @@ class SplitConfig(Frozen):
 
 
 class JudgeConfig(Frozen):
-    """How the one judge measures: the median over `repeats` timed predictions of the test set."""
+    """What the one judge measures, and how.
+
+    repeats: the time is the median over so many predictions of the test set. refit: whether the chosen point is fitted
+    once more, to training and validation rows together, and that model judged and kept.
+    """
 
     repeats: int = Field(ge=1, le=1000)
+    refit: bool = False
 
 
 class PublishedConfig(Frozen):
