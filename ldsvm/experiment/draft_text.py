@@ -142,6 +142,7 @@ def _columns(found: Found) -> list[str]:
     out = [column for column in columns if not column.used]
     for column in out[:MANY]:
         lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
+    lines += [line for column in columns if column.doubt for line in _comment(f"Note: {plain(column.doubt)}")][:MANY]
     first = next((column.name for column in columns if column.used), columns[0].name)
     which = "as for these numbers, which may be codes:" if codes else "such as:"
     lines += _comment(f"To give some another role ({', '.join(ROLES)}), name these alone, {which}")

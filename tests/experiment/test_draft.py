@@ -85,6 +85,21 @@ def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
     assert "a copy of 72 rows of" in text  # and so methods that hold all rows are left out
 
 
+def test_dates_whose_month_is_unknown_are_for_people_to_say(
+    drafted: Drafted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = ["x,seen,outcome", *(f"{i % 7},{i % 12 + 1:02d}/{i * 5 % 12 + 1:02d}/2024,{'ab'[i % 2]}" for i in range(N))]
+    config, text = drafted("dates.csv", lines)
+    assert "# Note: 'seen' may hold dates, such as '01/01/2024'" in text
+    main(["new", str(tmp_path / "dates.csv"), "--label", "outcome", "--output", str(tmp_path / "again.yaml")])
+    assert "columns: {seen: date (day first)}, or date (month first)" in capsys.readouterr().out
+    assert any("may hold dates" in note for note in prepare(config)[0].notes)
+    (tmp_path / "drafts" / "mine.yaml").unlink()
+    config, _ = drafted("dates.csv", lines, "outcome", "dataset.columns={seen: date (day first)}")
+    [prepared] = prepare(config)
+    assert [column["role"] for column in prepared.table or []] == ["number", "date"]
+
+
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
     lines = [
         "Größe;Umsatz;outcome",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.column import Column
+from ldsvm.datasets.column import FIRST, Column
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import numbers, values
 from ldsvm.datasets.files.kinds import is_number, is_text, plain
@@ -21,6 +21,7 @@ from ldsvm.datasets.files.roles import (
     is_day,
     listed,
     parsed_days,
+    say_first,
     spread,
     stretches,
     texts_of,
@@ -87,7 +88,7 @@ def coded_table(
             pieces = columns[name]
             _refuse_other_types(name, pieces, given)
             column = known.get(name) or (
-                Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
+                Column.named(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
             )
             if column.used:
                 codes, column = coded(column, pieces, given, spelling, first)
@@ -119,7 +120,7 @@ def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[
     if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
         return _stored(column, texts())
     new: set[str] = set().union(*(pc.unique(text.drop_null()).to_pylist() for text in texts()))
-    found = Column(column.name, column.role, (*column.values, *sorted(new - set(column.values))))
+    found = replace(column, values=(*column.values, *sorted(new - set(column.values))))
     value_set = pa.array(found.values, pa.string())
     places = [pc.index_in(text, value_set=value_set).cast(pa.float64()) for text in texts()]
     return _joined(place.to_numpy(zero_copy_only=False) for place in places), found
@@ -161,7 +162,9 @@ def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spellin
     pa = optional("pyarrow")
     if all(is_day(piece.type) or pa.types.is_null(piece.type) for piece in pieces):
         return np.concatenate([_since_1970(piece) for piece in pieces]), column
-    how = column.how or _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], what)
+    how = column.how
+    if not how or how in FIRST.values():
+        how = _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], column, what)
     others, parts = _Others(what, "dates such as 2024-12-31", column.name, first), []
     for piece in stretches(pieces):
         text = texts_of([piece], spelling)
@@ -186,9 +189,9 @@ def _since_1970(piece: Any) -> Codes:
     return np.asarray(micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _way(parts: Sequence[Any], what: str) -> str:
-    """Return how most texts write dates. parts: pyarrow arrays, none of them with a gap."""
-    counts = dict.fromkeys(("ISO8601", *DAYS), 0)
+def _way(parts: Sequence[Any], column: Column, what: str) -> str:
+    """Return how most texts of a column write dates. parts: pyarrow arrays, none of them with a gap."""
+    counts = dict.fromkeys(("ISO8601", *(how for how in DAYS if how.startswith(column.how))), 0)
     for part in parts:
         series = part.to_pandas()
         counts = {how: counts[how] + int(parsed_days(series, how).notna().sum()) for how in counts}
@@ -196,7 +199,8 @@ def _way(parts: Sequence[Any], what: str) -> str:
     if len(best) > 1 and max(counts.values()):
         known = next(part for part in parts if len(part))
         raise DataError(
-            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31."
+            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31, "
+            f"or {say_first(column.name)}."
         )
     return best[0]
 

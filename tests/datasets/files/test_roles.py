@@ -136,6 +136,21 @@ def test_dates_whose_month_is_unknown_are_refused() -> None:
         coded(replace(column, role="date", values=()), [pa.array(["1/2/2024", "3/4/2024"])], "t", Spelling())
 
 
+@pytest.mark.parametrize(
+    ("first", "days"), [("day", ["2024-02-01", "2024-04-03"]), ("month", ["2024-01-02", "2024-03-04"])]
+)
+def test_people_say_whether_the_day_or_the_month_is_first(first: str, days: list[str]) -> None:
+    texts = [pa.array(["1/2/2024", "3/4/2024"])]
+    doubt = infer_role("a", texts, Spelling()).doubt
+    assert "'a' may hold dates, such as '1/2/2024', but no value tells" in doubt and "so it is a category" in doubt
+    assert "dataset.columns: {a: date (day first)}, or date (month first)" in doubt
+    codes, table = coded_table({"a": texts}, None, {"a": f"date ({first} first)"}, "t", Spelling())
+    assert frame(codes, table)["a"].astype(str).tolist() == days and table[0].role == "date"
+    again = read_frame(pd.DataFrame({"a": ["3/4/2024"]}), {"a": "date"}, {"a": table[0].how})  # as a model has it
+    assert again["a"].astype(str).tolist() == days[1:]
+    assert infer_role("a", [pa.array(["1/2/2024", "13/4/2024"])], Spelling()).doubt == ""
+
+
 ROWS = "id,when,paid,zip,size,label\n" + "".join(
     f"{i + 100},2024-01-{1 + i % 28:02},{'yes' if i % 3 else 'no'},0{1000 + i % 7},{i / 2 if i % 5 else ''},"
     f"{'ab'[i % 2]}\n"
