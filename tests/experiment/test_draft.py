@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +99,24 @@ def test_dates_whose_month_is_unknown_are_for_people_to_say(
     config, _ = drafted("dates.csv", lines, "outcome", "dataset.columns={seen: date (day first)}")
     [prepared] = prepare(config)
     assert [column["role"] for column in prepared.table or []] == ["number", "date"]
+
+
+STEPS = ["check", "pipeline", "retrain", "score"]
+
+
+def steps_in(text: str) -> list[str]:
+    return re.findall(r"python -m flows (\w+) ", text)
+
+
+def test_what_to_type_next_is_said_in_its_order(
+    drafted: Drafted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, text = drafted("mine.csv", words())
+    assert steps_in(text.partition("in this order:")[2].partition("\nname:")[0]) == STEPS
+    main(["new", str(tmp_path / "mine.csv"), "--label", "outcome", "--output", str(tmp_path / "a file.yaml")])
+    said = capsys.readouterr().out.partition("in this order:\n")[2].splitlines()
+    assert steps_in("\n".join(said)) == STEPS and len(said) == 4
+    assert all(f"'{tmp_path}/a file.yaml' " in line and " # " in line for line in said)
 
 
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
@@ -273,6 +292,9 @@ def test_the_commands_teach_and_start_no_server(
         with pytest.raises(SystemExit):
             main([name, "--help"])
         assert f"python -m flows {name} " in capsys.readouterr().out.partition("examples:")[2]
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert steps_in(capsys.readouterr().out.partition("in this order:")[2])[:5] == ["new", *STEPS]
     monkeypatch.setattr("flows.environment.check_api", lambda: pytest.fail("what needs servers begins"))
     for module in ("prefect", "mlflow", "ray"):
         monkeypatch.setitem(sys.modules, module, None)  # importing it fails
