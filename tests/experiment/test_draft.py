@@ -101,6 +101,26 @@ def test_dates_whose_month_is_unknown_are_for_people_to_say(
     assert [column["role"] for column in prepared.table or []] == ["number", "date"]
 
 
+@pytest.mark.parametrize("answers", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_labels_that_are_truth_values_stay_as_they_are_written(drafted: Drafted, answers: tuple[str, str]) -> None:
+    lines = [f"{i % 7}.5,{i * i % 11},{'NA' if i == 5 else answers[i % 2]}" for i in range(N)]
+    config, text = drafted("truth.csv", ["x,z,outcome", *lines])
+    assert all(f"{answer}: {n}" in text.replace("'", "") for answer, n in zip(answers, (60, 59), strict=True))
+    [prepared] = prepare(config)
+    assert set(prepared.arrays("train", "original")[1]) == {*answers}
+    assert prepared.table is None and prepared.n_features == 2  # the inputs are read as before
+
+
+def test_truth_values_of_parquet_are_shown_as_such(drafted: Drafted, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"x": [*range(N)], "outcome": [None, *(i % 3 == 0 for i in range(1, N))]})
+    pq.write_table(table, tmp_path / "truth.parquet")
+    rows = draft.find_out(FileSpec(str(tmp_path / "truth.parquet"), label="outcome")).rows
+    assert rows.y[:4].tolist() == [None, "False", "False", "True"]
+
+
 STEPS = ["check", "pipeline", "retrain", "score"]
 
 
