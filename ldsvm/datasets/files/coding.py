@@ -26,14 +26,19 @@ from ldsvm.datasets.files.roles import (
     stretches,
     texts_of,
 )  # fmt: skip
-from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.files.spellings import DATASET, Spelling
 from ldsvm.datasets.large import ColumnWriter
 from ldsvm.datasets.stored_texts import StoredTexts, are_many
 from ldsvm.datasets.words import listing, shown
 
 Codes = NDArray[np.float64]
 Table = tuple[Column, ...]
-RULE = "correct them, or name another role in dataset.columns, such as {{{name}: category}}"
+
+
+def _rule(name: str, spelling: Spelling) -> str:
+    """Return what to do about values that are not of a column's role."""
+    role = f", or name another role in dataset.columns, such as {{{name}: category}}"
+    return f"correct them{role if spelling.section == DATASET else ''}"
 
 
 def coded(
@@ -86,7 +91,7 @@ def coded_table(
     with ColumnWriter(len(columns)) as writer:
         for name in columns:  # each is read once, and let go before the next
             pieces = columns[name]
-            _refuse_other_types(name, pieces, given)
+            _refuse_other_types(name, pieces, given, spelling)
             column = known.get(name) or (
                 Column.named(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
             )
@@ -99,12 +104,13 @@ def coded_table(
         return writer.matrix(), tuple(found)
 
 
-def _refuse_other_types(name: str, pieces: Sequence[Any], given: str) -> None:
+def _refuse_other_types(name: str, pieces: Sequence[Any], given: str, spelling: Spelling) -> None:
+    rule = ", so list it in dataset.drop" if spelling.section == DATASET else ""
     for kind in (piece.type for piece in pieces):
         if not (is_text(kind) or is_number(kind) or is_day(kind)):
             raise DataError(
                 f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
-                "texts, so list it in dataset.drop."
+                f"texts{rule}."
             )
 
 
@@ -139,8 +145,8 @@ def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: 
     pa = optional("pyarrow")
     read = [spelling.number(piece) if is_text(piece.type) else piece for piece in pieces]
     if not all(is_number(piece.type) for piece in read):
-        numbers.matrix({name: [*pieces]}, given, first, RULE.format(name=name), spelling=spelling)  # raises
-        raise DataError(f"{what} holds values that are no numbers; {RULE.format(name=name)}.")
+        numbers.matrix({name: [*pieces]}, given, first, _rule(name, spelling), spelling=spelling)  # raises
+        raise DataError(f"{what} holds values that are no numbers; {_rule(name, spelling)}.")
     return _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
 
 
@@ -148,7 +154,7 @@ def _yes(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spel
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
     answers = pa.array([*YES, *YES.values(), "1", "0"])
     ones = np.array([1.0] * len(YES) + [0.0] * len(YES) + [1.0, 0.0])
-    others, parts = _Others(what, "yes and no, true and false", name, first), []
+    others, parts = _Others(what, "yes and no, true and false", _rule(name, spelling), first), []
     for piece in stretches(pieces):
         low = pc.utf8_lower(texts_of([piece], spelling))
         place = np.asarray(pc.index_in(low, value_set=answers).cast(pa.float64()).to_numpy(zero_copy_only=False))
@@ -164,8 +170,8 @@ def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spellin
         return np.concatenate([_since_1970(piece) for piece in pieces]), column
     how = column.how
     if not how or how in FIRST.values():
-        how = _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], column, what)
-    others, parts = _Others(what, "dates such as 2024-12-31", column.name, first), []
+        how = _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], column, what, spelling)
+    others, parts = _Others(what, "dates such as 2024-12-31", _rule(column.name, spelling), first), []
     for piece in stretches(pieces):
         text = texts_of([piece], spelling)
         series = text.to_pandas()
@@ -189,7 +195,7 @@ def _since_1970(piece: Any) -> Codes:
     return np.asarray(micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _way(parts: Sequence[Any], column: Column, what: str) -> str:
+def _way(parts: Sequence[Any], column: Column, what: str, spelling: Spelling) -> str:
     """Return how most texts of a column write dates. parts: pyarrow arrays, none of them with a gap."""
     counts = dict.fromkeys(("ISO8601", *(how for how in DAYS if how.startswith(column.how))), 0)
     for part in parts:
@@ -198,18 +204,22 @@ def _way(parts: Sequence[Any], column: Column, what: str) -> str:
     best = [how for how in counts if counts[how] == max(counts.values())]
     if len(best) > 1 and max(counts.values()):
         known = next(part for part in parts if len(part))
+        rule = f", or {say_first(column.name)}" if spelling.section == DATASET else ""
         raise DataError(
-            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31, "
-            f"or {say_first(column.name)}."
+            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write "
+            f"2024-12-31{rule}."
         )
     return best[0]
 
 
 class _Others:
-    """Texts of a column that are none of its role, gathered stretch after stretch. first: number of the first row."""
+    """Texts of a column that are none of its role, gathered stretch after stretch.
 
-    def __init__(self, what: str, allowed: str, name: str, first: int) -> None:
-        self.what, self.allowed, self.name, self._next = what, allowed, name, first
+    rule: what to do about them. first: number of the first row.
+    """
+
+    def __init__(self, what: str, allowed: str, rule: str, first: int) -> None:
+        self.what, self.allowed, self.rule, self._next = what, allowed, rule, first
         self._value = ""
         self._rows: list[NDArray[np.int64]] = []
 
@@ -224,8 +234,7 @@ class _Others:
         """Raise `DataError` where there were any."""
         if self._rows:
             rows = listing("row", np.concatenate(self._rows))
-            rule = RULE.format(name=self.name)
-            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {rule}.")
+            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {self.rule}.")
 
 
 def frame(X: Codes, columns: Sequence[Column]) -> Any:
@@ -270,7 +279,7 @@ def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], gi
     if not len(table):
         raise DataError(f"{given} has no rows; allowed: at least one.")
     columns = {name: [_piece(table[name])] for name in roles}
-    return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling()))
+    return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling(section="")))
 
 
 def _piece(series: Any) -> Any:

@@ -116,7 +116,7 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 2, 'big'.*{size: category}"),
+        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 2, 'big' first"),
         ({"paid": ["yes", "perhaps", "no"]}, "column 'paid' has 'perhaps' in row 1; allowed are yes and no"),
         ({"when": ["2024-02-30", "2024-02-01", None]}, "column 'when' has '2024-02-30' in row 0; allowed are dates"),
     ],
@@ -125,6 +125,11 @@ def test_a_value_of_another_role_is_named(changed: dict[str, list[str]], message
     came = pd.DataFrame({"size": ["1", "2", "3"], "paid": ["yes", "no", "no"], "when": ["2024-01-31"] * 3} | changed)
     with pytest.raises(DataError, match=message):
         read_frame(came, {"size": "number", "paid": "yes/no", "when": "date"}, {})
+    roles = {"size": "number", "paid": "yes/no", "when": "date"}
+    columns = {name: [pa.array(values)] for name, values in came.items()}
+    name = next(iter(changed))
+    with pytest.raises(DataError, match=f"{message}.*correct them.*dataset.columns, such as {{{name}: category}}"):
+        coded_table(columns, None, roles, "a file", Spelling())
     with pytest.raises(DataError, match="no column 'size'"):
         read_frame(came.drop(columns="size"), {"size": "number"}, {})
 
