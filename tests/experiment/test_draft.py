@@ -121,6 +121,20 @@ def test_truth_values_of_parquet_are_shown_as_such(drafted: Drafted, tmp_path: P
     assert rows.y[:4].tolist() == [None, "False", "False", "True"]
 
 
+def test_names_of_digits_are_names_beside_words(drafted: Drafted) -> None:
+    lines = [f"word{i},{i * i % 7}.5,{'ab'[i % 2]}" for i in range(N)]
+    config, _ = drafted("names.csv", ["note,1,inf", *lines], "inf")
+    assert config.dataset.header and config.dataset.label == "inf" and config.dataset.drop == ()
+    [prepared] = prepare(config)
+    assert {column["name"]: column["role"] for column in prepared.table or []} == {"note": "identifier", "1": "number"}
+
+
+def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
+    lines = [f"{'inf' if i == 4 else i % 9},{['red', 'green'][i * i % 3 % 2]},{'ab'[i % 2]}" for i in range(N)]
+    with pytest.raises(DataError, match=r"wide\.csv: column 'age' is infinite or beyond .* in row 4; allowed are fin"):
+        drafted("wide.csv", ["age,colour,outcome", *lines])
+
+
 STEPS = ["check", "pipeline", "retrain", "score"]
 
 

@@ -29,6 +29,7 @@ from ldsvm.datasets.files.roles import (
 from ldsvm.datasets.files.spellings import DATASET, Spelling
 from ldsvm.datasets.large import ColumnWriter
 from ldsvm.datasets.stored_texts import StoredTexts, are_many
+from ldsvm.datasets.table_cells import LARGEST
 from ldsvm.datasets.words import listing, shown
 
 Codes = NDArray[np.float64]
@@ -147,7 +148,9 @@ def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: 
     if not all(is_number(piece.type) for piece in read):
         numbers.matrix({name: [*pieces]}, given, first, _rule(name, spelling), spelling=spelling)  # raises
         raise DataError(f"{what} holds values that are no numbers; {_rule(name, spelling)}.")
-    return _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
+    codes = _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
+    numbers.refuse_infinite(np.flatnonzero(np.abs(codes) > LARGEST) + first, name, given)
+    return codes
 
 
 def _yes(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:

@@ -235,11 +235,12 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
+    title: of pages, by default the name. refresh: do everything anew, also what an earlier run has left: prepared
+    data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
-    title: str
+    title: str = ""
     seed: int = Field(ge=0, lt=2**32)
     n_jobs: int = Field(ge=1)
     paths: Paths
@@ -256,6 +257,11 @@ class Config(Frozen):
     vary: VaryConfig | None = None
     claims: tuple[ClaimConfig, ...] = ()
     production: ProductionConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_title(cls, data: Any) -> Any:
+        return {"title": data["name"], **data} if isinstance(data, dict) and "name" in data else data
 
     @field_validator("features", mode="before")
     @classmethod
