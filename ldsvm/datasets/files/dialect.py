@@ -112,7 +112,10 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
                 f"{file}: its first line looks like a row of values, yet {shown(str(spec.label))} is in it; add "
                 "--header where it holds the names of the columns, and --no-header where it does not."
             )
-    return replace(spec, header=header), said if encoding != "utf-8" and spec.encoding is None else []
+    said = said if encoding != "utf-8" and spec.encoding is None else []
+    if opening.has_single_quotes(file, Style(delimiter, encoding=encoding)):
+        said.append("Single quotes around values ('a') are read as double ones are, and are no part of them.")
+    return replace(spec, header=header), said
 
 
 def find_spelling(columns: Sequence[Sequence[Any]], format: str, decimal: str | None = None) -> Spelling:
