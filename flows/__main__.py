@@ -41,9 +41,14 @@ CHECK = "what would be odd or wrong with an experiment, within a minute: see pyt
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 KEPT = "what is finished is kept, and the same command goes on from there."
 EXAMPLES = """
+your own data, in this order:
+  python -m flows new my.csv --label outcome   # writes conf/my.yaml; read it
+  python -m flows check conf/my.yaml           # what would be odd or wrong, within a minute
+  python -m flows pipeline conf/my.yaml        # how good each method is: search, test error, report
+  python -m flows retrain conf/my.yaml         # the model to be used; later only where new rows call for it
+  python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
+
 examples:
-  python -m flows new my.csv --label outcome
-  python -m flows check conf/my.yaml
   python -m flows pipeline conf/digits.yaml
   python -m flows pipeline conf/digits.yaml seed=1 methods.ours.params.n_basis=50
   python -m flows search conf/experiments/mnist10.yaml 'methods.ours.search.C=[1, 10]'

@@ -256,7 +256,7 @@ def write_report(config: Config, facts: str) -> Published:
             table = [dict(zip(header, map(escape, row), strict=True)) for row in rows]  # Prefect's cells are Markdown
             about = escape(problem.name)
             create_table_artifact(table, key(config.name, problem.name, "results"), f"{about}, test set")
-            text, place = build.note(problem, found), key(config.name, problem.name, "report")
+            text, place = build.note(config, problem, found), key(config.name, problem.name, "report")
             create_markdown_artifact(text, place, f"{about}: what was measured, and how")
     return published
 

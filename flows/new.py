@@ -18,7 +18,12 @@ examples:
   python -m flows new letters.dat --no-header      # the last column is the label
   python -m flows new sales.parquet --label returned --time sold_on
 
-Then read the file, and: python -m flows check conf/my.yaml
+Then read the file, and, in this order:
+  python -m flows check conf/my.yaml       # what would be odd or wrong, within a minute
+  python -m flows pipeline conf/my.yaml    # how good each method is: search, test error, report
+  python -m flows retrain conf/my.yaml     # the model to be used; later only where new rows call for it
+  python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
+
 DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, a folder, glob or zip of such files,
 an Excel workbook, or the address of a database.
 The separator, the encoding, decimal commas and marks of gaps such as ? are found out, and whether the first line holds

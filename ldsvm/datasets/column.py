@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 INPUTS = ("number", "category", "yes/no", "date", "text")
-ROLES = (*INPUTS, "ignore")  # what dataset.columns may say
+FIRST = {"date (day first)": "%d", "date (month first)": "%m"}  # dates such as 5/6/2024, and what is first in them
+ROLES = (*INPUTS, *FIRST, "ignore")  # what dataset.columns may say
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class Column:
 
     role: one of INPUTS, or why it is none (identifier, constant, too many values …), with the reason. values: of a
     category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the way in which dates are
-    written, as pandas takes it; empty where they are no texts.
+    written, as pandas takes it, or what is first in them; empty where they are no texts. doubt: what the values may be
+    instead, which people should decide.
     """
 
     name: str
@@ -23,6 +25,12 @@ class Column:
     values: Sequence[str] = ()
     reason: str = ""
     how: str = ""
+    doubt: str = ""
+
+    @classmethod
+    def named(cls, name: str, role: str) -> Column:
+        """Return a column with a role that dataset.columns gives it."""
+        return cls(name, "date", how=FIRST[role]) if role in FIRST else cls(name, role)
 
     @property
     def used(self) -> bool:

@@ -40,9 +40,8 @@ PLAIN = re.compile(r"[A-Za-z_/]([A-Za-z0-9_. /-]*[A-Za-z0-9_/-])?")
 def written(found: Found, *, name: str, path: str, file: str) -> str:
     """Return the experiment file. path: of the data, as the file names it. file: its own, for the commands in it."""
     parts = [
-        f"# What `python -m flows new` found in {plain(path)}. Read it once, change what is wrong, and then:",
-        f"#   python -m flows check {file}       # what would be odd or wrong, within a minute",
-        f"#   python -m flows pipeline {file}    # data, search of every method, report",
+        f"# What `python -m flows new` found in {plain(path)}. Read it, change what is wrong, and then, in this order:",
+        *(f"# {line}" for line in next_steps(file)),
         "# All other keys, and their defaults, are in conf/base.yaml.",
         "",
         f"name: {scalar(name)}",
@@ -55,6 +54,8 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         *_split(found),
         "",
         *_methods(found),
+        "",
+        _line("judge: {refit: true}", "a last fit of what was chosen, to training and validation rows together"),
         "",
         "limits:",
         _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit is stopped"),
@@ -69,6 +70,18 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         f"production: {{model: {scalar(name)}, method: ours}}",
     ]
     return "\n".join(parts) + "\n"
+
+
+def next_steps(file: str) -> list[str]:
+    """Return the commands that follow, in their order, with what each does. file: as a shell takes it."""
+    steps = {
+        f"check {file}": "what would be odd or wrong, within a minute",
+        f"pipeline {file}": "how good each method is: search, test error, report",
+        f"retrain {file}": "the model to be used; later only where new rows call for it",
+        f"score {file} production.score='{{input: new.csv, output: scored.csv}}'": "what that model says of new rows",
+    }
+    width = max(map(len, [*steps][:-1]))
+    return [f"  python -m flows {step:{width}s}   # {about}" for step, about in steps.items()]
 
 
 def scalar(value: Any) -> str:
@@ -140,6 +153,7 @@ def _columns(found: Found) -> list[str]:
     out = [column for column in columns if not column.used]
     for column in out[:MANY]:
         lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
+    lines += [line for column in columns if column.doubt for line in _comment(f"Note: {plain(column.doubt)}")][:MANY]
     first = next((column.name for column in columns if column.used), columns[0].name)
     which = "as for these numbers, which may be codes:" if codes else "such as:"
     lines += _comment(f"To give some another role ({', '.join(ROLES)}), name these alone, {which}")
@@ -312,7 +326,8 @@ def write(
         *(listed(found.columns) if found.columns else []),
         *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
         *rare_classes(found.rows.y[~absent(found.rows.y)]),
-        f"Read it, and then: python -m flows check {shlex.quote(shown_file)}",
+        "Read it, and then, in this order:",
+        *next_steps(shlex.quote(shown_file)),
     ]
 
 

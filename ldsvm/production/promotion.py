@@ -96,7 +96,7 @@ class Comparison:
 
 def settings_digest(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
-    wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods"}
+    wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods", "judge"}
     said = config.model_dump(mode="json", include=wanted)
     for key in ("acknowledge", "score", "schema"):
         del said["production"][key]
@@ -215,13 +215,15 @@ def _challenger(config: Config, prepared: Prepared) -> Any:
 def _profile(made: Challenge, model: Any) -> Profile:
     """Return the profile of the challenger's training.
 
-    What depends on its map or feature steps, which were fitted to the training rows, is counted on the other rows.
+    What depends on its map or feature steps, which were fitted to the training rows, is counted on the other rows; of
+    these the map has seen those of the validation too where it was fitted again.
     """
     labels = made.config.problems[0].labels
     X, y = made.prepared.arrays("train", labels)
     others = [made.prepared.arrays(part, labels)[0] for part in ("validation", "test")]
     inputs = made.inputs or retraining.count_inputs(_together(others))
-    return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in others]))
+    unseen = others[1:] if made.config.judge.refit else others
+    return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in unseen]))
 
 
 def _together(parts: list[Any]) -> Any:

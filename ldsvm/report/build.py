@@ -31,15 +31,19 @@ from ldsvm.tracking.provenance import commit
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
-    "Every method has the same splits. Its grid is compared on the validation set, "
-    "the best point is fitted once on the training set alone (not again on training and validation data together), "
-    "and one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. "
-    "Training time is that of the one fit of the chosen point with all threads of the experiment, and once more on "
-    "one, its memory what the fit took at its peak beyond what its process had before; prediction time is the median "
-    "over repeated predictions of the whole test set on one thread, after one to warm up. Search time is that of all "
-    "points on one split, one after the other. A fit that would need more memory than there is, or more time or memory "
-    "than the file allows, is a row with that reason."
+    "Every method has the same splits. Its grid is compared on the validation set, the best point is fitted {}, and "
+    "one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. Training time "
+    "is that of the one fit of the chosen point to the training set with all threads of the experiment, and once more "
+    "on one, its memory what the fit took at its peak beyond what its process had before; prediction time is the "
+    "median over repeated predictions of the whole test set on one thread, after one to warm up. Search time is that "
+    "of all points on one split, one after the other. A fit that would need more memory than there is, or more time "
+    "or memory than the file allows, is a row with that reason."
 )
+FITS = {
+    False: "once on the training set alone (not again on training and validation data together)",
+    True: "on the training set, and a last time on training and validation data together, for as many iterations as "
+    "were best in the former, whose course is shown",
+}
 SEVERAL = (
     " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "
     "model that is kept are of the first."
@@ -148,9 +152,14 @@ def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture
     )
 
 
-def note(problem: ProblemConfig, outcomes: list[Outcome]) -> str:
+def protocol(config: Config) -> str:
+    """Return how the figures of an experiment were found."""
+    return PROTOCOL.format(FITS[config.judge.refit])
+
+
+def note(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     """Return the Markdown text of one problem for its page in the tracking store."""
-    return f"## {escape(problem.name)}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{PROTOCOL}\n\n{SIZES}\n"
+    return f"## {escape(problem.name)}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{protocol(config)}\n\n{SIZES}\n"
 
 
 def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dict[str, Any]:
@@ -206,7 +215,7 @@ def closing(config: Config, splits: Sequence[Prepared]) -> dict[str, Any]:
         "seed": ", ".join(str(prepared.seed) for prepared in splits),
     }
     return {
-        "protocol": PROTOCOL,
+        "protocol": protocol(config),
         "sizes": SIZES,
         "data": data,
         "remarks": list(dict.fromkeys(note for prepared in splits for note in prepared.notes)),

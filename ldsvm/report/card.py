@@ -95,9 +95,11 @@ def _costs(score: Score, train_s: float | None) -> tuple[list[str], list[list[st
 def _data(config: Config, prepared: Prepared) -> list[str]:
     about = prepared.dataset
     sizes = ", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items())
+    last = ["The last fit had the training and the validation rows."] if config.judge.refit else []
     return [
         f"{about['name']}: {about['source']} SHA-256 of the content {about['sha256']}.",
         f"Rows: {sizes}; digest of the split {prepared.split}, seed {prepared.seed}.",
+        *last,
         f"Licence: {about['licence']}",
     ]
 

@@ -82,7 +82,7 @@ def describe(run: Run, config: Config, problem: ProblemConfig, names: Sequence[s
     """Set name and page of a problem's run to the results of the methods `names` so far. about: start of the name."""
     found = [outcome for outcome in collect(config, problem) if outcome.method in names]
     stopped = "" if len(found) == len(names) else f"stopped after {len(found)} of {len(names)} · "
-    run.describe(name=f"{about}{problem.name} · {stopped}{standing(found)}", note=build.note(problem, found))
+    run.describe(name=f"{about}{problem.name} · {stopped}{standing(found)}", note=build.note(config, problem, found))
     run.failure = "; ".join(f"{o.method}: {o.failure}" for o in found if o.failure and not o.foreseen) or None
 
 

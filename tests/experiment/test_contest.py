@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from ldsvm import memory
 from ldsvm.blocks.connection import ClusterFailed
@@ -17,10 +19,10 @@ from ldsvm.experiment.compare.judge import is_cold
 from ldsvm.experiment.compare.record import compete
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import load_config
-from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, Kind
-from ldsvm.experiment.search.trial import Job, Trial
+from ldsvm.experiment.search.trial import Job, Trial, fit_again, fit_point, training_data
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.experiment.storing import dumps, loads
 
@@ -107,6 +109,42 @@ def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Pr
     changed = config.model_copy(update={"methods": {"kernels": wide}})
     _, judged = compete(changed, data, config.problems[0], "kernels", Here(), lambda *_: None, lambda row: None)
     assert judged is not None and judged.latent is None
+
+
+@pytest.mark.parametrize("name", ["ours", "machines", "reduced"])
+def test_the_last_fit_may_have_training_and_validation_rows_together(config: Config, data: Prepared, name: str) -> None:
+    reduced = MethodConfig(
+        estimator="pca_ldsvm", params={"reduce__n_components": 5, "classify__max_iter": 3, "classify__n_basis": 20}
+    )
+    config = config.model_copy(update={"methods": {**config.methods, "reduced": reduced}})
+    again = config.model_copy(update={"judge": config.judge.model_copy(update={"refit": True})})
+    without, with_it = (
+        compete(one, data, config.problems[0], name, Here(), lambda *_: None, lambda row: None)[0]
+        for one in (config, again)
+    )
+    assert with_it.score is not None and without.score is not None
+    assert with_it.score.confusion != without.score.confusion
+    # What chose, and what the course of the training says, is of the fit to the training rows.
+    same = ("valid_error", "params", "best_iter", "stop_reason", "notes")
+    assert [getattr(with_it, key) for key in same] == [getattr(without, key) for key in same]
+    # By scikit-learn's means alone, from the same parameters:
+    method, point = config.methods[name], dict(with_it.params)
+    if with_it.best_iter is not None:
+        point["max_iter" if name == "ours" else "classify__max_iter"] = max(1, with_it.best_iter)
+    parts = [data.arrays(part, "original") for part in ("train", "validation")]
+    X, y = (np.concatenate(two) for two in zip(*parts, strict=True))
+    X_test, y_test = data.arrays("test", "original")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it ends where the first fit was best
+        model = method.make(point, seed=data.seed, n_jobs=config.n_jobs).fit(X, y)
+    assert with_it.score.n_wrong == int(np.sum(model.predict(X_test) != y_test))
+
+
+def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(config: Config, data: Prepared) -> None:
+    auto = MethodConfig(estimator="ldsvm", params={"n_basis": "auto", "gamma": 0.1, "max_iter": 2})
+    job, rows = Job(auto, ({},), (0,), 0, 1), training_data(data, "original")
+    first = fit_point(job, {}, rows)
+    assert fit_again(job, first, rows).model.n_basis_ == first.model.n_basis_
 
 
 def test_trials_have_their_own_number_of_threads(config: Config, data: Prepared) -> None:

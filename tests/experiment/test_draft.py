@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
+    assert config.judge.refit and not load_config("conf/digits.yaml", [], root=ROOT).judge.refit
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
     assert "'day' is a date" in text  # only a hint
     [prepared] = prepare(config)
@@ -82,6 +84,73 @@ def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
         points, halving = plan(method, seed=0, rows=72)
         assert len(points) == halving.total == 4
     assert "a copy of 72 rows of" in text  # and so methods that hold all rows are left out
+
+
+def test_dates_whose_month_is_unknown_are_for_people_to_say(
+    drafted: Drafted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = ["x,seen,outcome", *(f"{i % 7},{i % 12 + 1:02d}/{i * 5 % 12 + 1:02d}/2024,{'ab'[i % 2]}" for i in range(N))]
+    config, text = drafted("dates.csv", lines)
+    assert "# Note: 'seen' may hold dates, such as '01/01/2024'" in text
+    main(["new", str(tmp_path / "dates.csv"), "--label", "outcome", "--output", str(tmp_path / "again.yaml")])
+    assert "columns: {seen: date (day first)}, or date (month first)" in capsys.readouterr().out
+    assert any("may hold dates" in note for note in prepare(config)[0].notes)
+    (tmp_path / "drafts" / "mine.yaml").unlink()
+    config, _ = drafted("dates.csv", lines, "outcome", "dataset.columns={seen: date (day first)}")
+    [prepared] = prepare(config)
+    assert [column["role"] for column in prepared.table or []] == ["number", "date"]
+
+
+@pytest.mark.parametrize("answers", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_labels_that_are_truth_values_stay_as_they_are_written(drafted: Drafted, answers: tuple[str, str]) -> None:
+    lines = [f"{i % 7}.5,{i * i % 11},{'NA' if i == 5 else answers[i % 2]}" for i in range(N)]
+    config, text = drafted("truth.csv", ["x,z,outcome", *lines])
+    assert all(f"{answer}: {n}" in text.replace("'", "") for answer, n in zip(answers, (60, 59), strict=True))
+    [prepared] = prepare(config)
+    assert set(prepared.arrays("train", "original")[1]) == {*answers}
+    assert prepared.table is None and prepared.n_features == 2  # the inputs are read as before
+
+
+def test_truth_values_of_parquet_are_shown_as_such(drafted: Drafted, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"x": [*range(N)], "outcome": [None, *(i % 3 == 0 for i in range(1, N))]})
+    pq.write_table(table, tmp_path / "truth.parquet")
+    rows = draft.find_out(FileSpec(str(tmp_path / "truth.parquet"), label="outcome")).rows
+    assert rows.y[:4].tolist() == [None, "False", "False", "True"]
+
+
+def test_names_of_digits_are_names_beside_words(drafted: Drafted) -> None:
+    lines = [f"word{i},{i * i % 7}.5,{'ab'[i % 2]}" for i in range(N)]
+    config, _ = drafted("names.csv", ["note,1,inf", *lines], "inf")
+    assert config.dataset.header and config.dataset.label == "inf" and config.dataset.drop == ()
+    [prepared] = prepare(config)
+    assert {column["name"]: column["role"] for column in prepared.table or []} == {"note": "identifier", "1": "number"}
+
+
+def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
+    lines = [f"{'inf' if i == 4 else i % 9},{['red', 'green'][i * i % 3 % 2]},{'ab'[i % 2]}" for i in range(N)]
+    with pytest.raises(DataError, match=r"wide\.csv: column 'age' is infinite or beyond .* in row 4; allowed are fin"):
+        drafted("wide.csv", ["age,colour,outcome", *lines])
+
+
+STEPS = ["check", "pipeline", "retrain", "score"]
+
+
+def steps_in(text: str) -> list[str]:
+    return re.findall(r"python -m flows (\w+) ", text)
+
+
+def test_what_to_type_next_is_said_in_its_order(
+    drafted: Drafted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, text = drafted("mine.csv", words())
+    assert steps_in(text.partition("in this order:")[2].partition("\nname:")[0]) == STEPS
+    main(["new", str(tmp_path / "mine.csv"), "--label", "outcome", "--output", str(tmp_path / "a file.yaml")])
+    said = capsys.readouterr().out.partition("in this order:\n")[2].splitlines()
+    assert steps_in("\n".join(said)) == STEPS and len(said) == 4
+    assert all(f"'{tmp_path}/a file.yaml' " in line and " # " in line for line in said)
 
 
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
@@ -257,6 +326,9 @@ def test_the_commands_teach_and_start_no_server(
         with pytest.raises(SystemExit):
             main([name, "--help"])
         assert f"python -m flows {name} " in capsys.readouterr().out.partition("examples:")[2]
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert steps_in(capsys.readouterr().out.partition("in this order:")[2])[:5] == ["new", *STEPS]
     monkeypatch.setattr("flows.environment.check_api", lambda: pytest.fail("what needs servers begins"))
     for module in ("prefect", "mlflow", "ray"):
         monkeypatch.setitem(sys.modules, module, None)  # importing it fails

@@ -24,7 +24,7 @@ from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.search import jobs, plan
-from ldsvm.experiment.search.trial import RESUMED, Job, fit_point, run_job, training_data
+from ldsvm.experiment.search.trial import RESUMED, Job, fit_again, fit_point, run_job, training_data
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.methods.memory import NotRun
 from ldsvm.tracking.results import _workers
@@ -97,6 +97,17 @@ def test_a_search_may_begin_with_few_rows_in_blocks_here(tmp_path: Path, data: P
     [few], [same] = (run_job(each, rows) for each, rows in ((job, arrays), (job, arrays.subset(50, job.seed))))
     assert few.failure is None and few.valid_error == same.valid_error
     assert few.history[-1]["nested"] == same.history[-1]["nested"]
+
+
+def test_a_last_fit_over_blocks_has_the_validation_rows_too(tmp_path: Path, data: Prepared) -> None:
+    arrays, models = training_data(data, "original"), []
+    for executor in ("null", "{kind: serial, rows: 90}"):  # blocks of 90, 90, 90, 30, and 90, 10 of the validation
+        job = one(config(tmp_path, executor))
+        job = replace(job, points=job.points[:1], orders=(0,))
+        models.append(fit_again(job, fit_point(job, job.points[0], arrays), arrays).model)
+    assert [len(model.history_) for model in models] == [models[0].history_[-1]["iteration"] + 1] * 2
+    nested = [model.history_[-1]["nested"] for model in models]
+    assert nested[1] == pytest.approx(nested[0], rel=1e-5)  # the same sums in another order
 
 
 @pytest.mark.parametrize("search", ["search.workers=2", "search.ray_address=head:6379"])

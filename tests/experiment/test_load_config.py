@@ -53,6 +53,12 @@ def test_file_wins_over_base_and_override_over_both(tmp_path: Path) -> None:
     assert load(tmp_path, tree(), "dataset.missing=drop").dataset.name == "digits"
 
 
+def test_a_file_without_a_title_has_its_name_as_such(tmp_path: Path) -> None:
+    untitled = {key: value for key, value in tree().items() if key != "title"}
+    assert load(tmp_path, untitled).title == "small"
+    assert load(tmp_path, untitled, "title=Other").title == "Other"
+
+
 def test_every_split_has_a_seed(tmp_path: Path) -> None:
     assert load(tmp_path, tree(), "seed=4294967295").seed == 2**32 - 1
     with pytest.raises(ConfigError, match=r"seeds below 2\*\*32 for all 2 splits"):
@@ -250,7 +256,7 @@ BROKEN = {
     "list": ("- 1\n", "mapping"),
     "twice": ("name: a\nname: b\n", '"name" is given twice'),
     "not yaml": ("name: [\n", "not valid YAML"),
-    "missing": ("name: a\n", '"title" is missing'),
+    "missing": ("name: a\n", '"dataset" is missing'),
     "not text": ("\x00", "not valid YAML"),
 }
 

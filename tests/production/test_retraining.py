@@ -95,6 +95,21 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     assert second.only_right[0] - second.only_right[1] == wrong
 
 
+def test_after_a_last_fit_distances_are_counted_on_rows_that_no_fit_has_seen(place: Path) -> None:
+    counts = []
+    for last in ("false", "true"):
+        settings = config(place, f"judge.refit={last}")
+        made = promotion.challenge(settings, None)
+        fit(made)
+        found = promotion.compare(made)
+        counts.append(sum(found.facts["profile"]["latent_counts"]))
+        assert sum(found.facts["profile"]["classes"].values()) == made.prepared.sizes["train"]
+        assert found.score.n_test == made.prepared.sizes["test"]
+    sizes = made.prepared.sizes
+    assert counts == [sizes["validation"] + sizes["test"], sizes["test"]]
+    assert promotion.settings_digest(config(place)) != promotion.settings_digest(config(place, "judge.refit=true"))
+
+
 def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(place: Path) -> None:
     settings = config(place, "production.drift.alarm_share=1", "production.drift.psi=0.02")
     first = trained(settings, None)

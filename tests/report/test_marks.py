@@ -40,7 +40,7 @@ PREPARED: Any = SimpleNamespace(
     dataset=dict.fromkeys(("name", "source", "sha256", "licence"), LABEL), sizes={LABEL: 1}, split="s", seed=0,
     features=[LABEL], notes=[LABEL], n_features=2,
 )  # fmt: skip
-CONFIG: Any = SimpleNamespace(name="c", title=LABEL)
+CONFIG: Any = SimpleNamespace(name="c", title=LABEL, judge=SimpleNamespace(refit=True))
 
 
 def headings(text: str, labels: int = 1) -> list[str]:
@@ -82,7 +82,7 @@ def test_ordinary_cells_are_as_they_were() -> None:
 
 def test_tables_notes_and_pages_of_studies(tmp_path: Path) -> None:
     assert headings(tables.markdown([LABEL, "b"], [[LABEL, "1"], ["x", LABEL]]), 3) == []
-    assert headings(build.note(SimpleNamespace(name=LABEL), [DONE]), 2) == [LINE]  # type: ignore[arg-type]
+    assert headings(build.note(CONFIG, SimpleNamespace(name=LABEL), [DONE]), 2) == [LINE]  # type: ignore[arg-type]
     page = Page(LABEL, [Claim(LABEL, True, LABEL)], [Table(LABEL, [LABEL], [[LABEL]], note=LABEL)], [], "")
     assert headings(studies.note(CONFIG, page), 4) == [LINE]
     config: Any = SimpleNamespace(
@@ -110,7 +110,7 @@ def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_runtime.preparation, "read", lambda _: [])
     for kind in ("table", "markdown"):
         monkeypatch.setattr(_runtime, f"create_{kind}_artifact", lambda what, key, *about: sent.extend([what, *about]))
-    config: Any = SimpleNamespace(name="c", results=Path(), problems=[SimpleNamespace(name=LABEL)])
+    config: Any = SimpleNamespace(**{**vars(CONFIG), "results": Path(), "problems": [SimpleNamespace(name=LABEL)]})
     _runtime.write_report.fn(config, "facts")
     (row, _), about, note, about_note = sent
     assert headings(row["method"]) == headings(about) == headings(about_note) == []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.column import Column
+from ldsvm.datasets.column import FIRST, Column
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import numbers, values
 from ldsvm.datasets.files.kinds import is_number, is_text, plain
@@ -21,18 +21,25 @@ from ldsvm.datasets.files.roles import (
     is_day,
     listed,
     parsed_days,
+    say_first,
     spread,
     stretches,
     texts_of,
 )  # fmt: skip
-from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.datasets.files.spellings import DATASET, Spelling
 from ldsvm.datasets.large import ColumnWriter
 from ldsvm.datasets.stored_texts import StoredTexts, are_many
+from ldsvm.datasets.table_cells import LARGEST
 from ldsvm.datasets.words import listing, shown
 
 Codes = NDArray[np.float64]
 Table = tuple[Column, ...]
-RULE = "correct them, or name another role in dataset.columns, such as {{{name}: category}}"
+
+
+def _rule(name: str, spelling: Spelling) -> str:
+    """Return what to do about values that are not of a column's role."""
+    role = f", or name another role in dataset.columns, such as {{{name}: category}}"
+    return f"correct them{role if spelling.section == DATASET else ''}"
 
 
 def coded(
@@ -85,9 +92,9 @@ def coded_table(
     with ColumnWriter(len(columns)) as writer:
         for name in columns:  # each is read once, and let go before the next
             pieces = columns[name]
-            _refuse_other_types(name, pieces, given)
+            _refuse_other_types(name, pieces, given, spelling)
             column = known.get(name) or (
-                Column(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
+                Column.named(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
             )
             if column.used:
                 codes, column = coded(column, pieces, given, spelling, first)
@@ -98,12 +105,13 @@ def coded_table(
         return writer.matrix(), tuple(found)
 
 
-def _refuse_other_types(name: str, pieces: Sequence[Any], given: str) -> None:
+def _refuse_other_types(name: str, pieces: Sequence[Any], given: str, spelling: Spelling) -> None:
+    rule = ", so list it in dataset.drop" if spelling.section == DATASET else ""
     for kind in (piece.type for piece in pieces):
         if not (is_text(kind) or is_number(kind) or is_day(kind)):
             raise DataError(
                 f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
-                "texts, so list it in dataset.drop."
+                f"texts{rule}."
             )
 
 
@@ -119,7 +127,7 @@ def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[
     if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
         return _stored(column, texts())
     new: set[str] = set().union(*(pc.unique(text.drop_null()).to_pylist() for text in texts()))
-    found = Column(column.name, column.role, (*column.values, *sorted(new - set(column.values))))
+    found = replace(column, values=(*column.values, *sorted(new - set(column.values))))
     value_set = pa.array(found.values, pa.string())
     places = [pc.index_in(text, value_set=value_set).cast(pa.float64()) for text in texts()]
     return _joined(place.to_numpy(zero_copy_only=False) for place in places), found
@@ -138,16 +146,18 @@ def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: 
     pa = optional("pyarrow")
     read = [spelling.number(piece) if is_text(piece.type) else piece for piece in pieces]
     if not all(is_number(piece.type) for piece in read):
-        numbers.matrix({name: [*pieces]}, given, first, RULE.format(name=name), spelling=spelling)  # raises
-        raise DataError(f"{what} holds values that are no numbers; {RULE.format(name=name)}.")
-    return _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
+        numbers.matrix({name: [*pieces]}, given, first, _rule(name, spelling), spelling=spelling)  # raises
+        raise DataError(f"{what} holds values that are no numbers; {_rule(name, spelling)}.")
+    codes = _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
+    numbers.refuse_infinite(np.flatnonzero(np.abs(codes) > LARGEST) + first, name, given)
+    return codes
 
 
 def _yes(name: str, pieces: Sequence[Any], what: str, given: str, spelling: Spelling, first: int) -> Codes:
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
     answers = pa.array([*YES, *YES.values(), "1", "0"])
     ones = np.array([1.0] * len(YES) + [0.0] * len(YES) + [1.0, 0.0])
-    others, parts = _Others(what, "yes and no, true and false", name, first), []
+    others, parts = _Others(what, "yes and no, true and false", _rule(name, spelling), first), []
     for piece in stretches(pieces):
         low = pc.utf8_lower(texts_of([piece], spelling))
         place = np.asarray(pc.index_in(low, value_set=answers).cast(pa.float64()).to_numpy(zero_copy_only=False))
@@ -161,8 +171,10 @@ def _seconds(column: Column, pieces: Sequence[Any], what: str, spelling: Spellin
     pa = optional("pyarrow")
     if all(is_day(piece.type) or pa.types.is_null(piece.type) for piece in pieces):
         return np.concatenate([_since_1970(piece) for piece in pieces]), column
-    how = column.how or _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], what)
-    others, parts = _Others(what, "dates such as 2024-12-31", column.name, first), []
+    how = column.how
+    if not how or how in FIRST.values():
+        how = _way([texts_of([piece], spelling).drop_null() for piece in stretches(pieces)], column, what, spelling)
+    others, parts = _Others(what, "dates such as 2024-12-31", _rule(column.name, spelling), first), []
     for piece in stretches(pieces):
         text = texts_of([piece], spelling)
         series = text.to_pandas()
@@ -186,26 +198,31 @@ def _since_1970(piece: Any) -> Codes:
     return np.asarray(micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _way(parts: Sequence[Any], what: str) -> str:
-    """Return how most texts write dates. parts: pyarrow arrays, none of them with a gap."""
-    counts = dict.fromkeys(("ISO8601", *DAYS), 0)
+def _way(parts: Sequence[Any], column: Column, what: str, spelling: Spelling) -> str:
+    """Return how most texts of a column write dates. parts: pyarrow arrays, none of them with a gap."""
+    counts = dict.fromkeys(("ISO8601", *(how for how in DAYS if how.startswith(column.how))), 0)
     for part in parts:
         series = part.to_pandas()
         counts = {how: counts[how] + int(parsed_days(series, how).notna().sum()) for how in counts}
     best = [how for how in counts if counts[how] == max(counts.values())]
     if len(best) > 1 and max(counts.values()):
         known = next(part for part in parts if len(part))
+        rule = f", or {say_first(column.name)}" if spelling.section == DATASET else ""
         raise DataError(
-            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write 2024-12-31."
+            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write "
+            f"2024-12-31{rule}."
         )
     return best[0]
 
 
 class _Others:
-    """Texts of a column that are none of its role, gathered stretch after stretch. first: number of the first row."""
+    """Texts of a column that are none of its role, gathered stretch after stretch.
 
-    def __init__(self, what: str, allowed: str, name: str, first: int) -> None:
-        self.what, self.allowed, self.name, self._next = what, allowed, name, first
+    rule: what to do about them. first: number of the first row.
+    """
+
+    def __init__(self, what: str, allowed: str, rule: str, first: int) -> None:
+        self.what, self.allowed, self.rule, self._next = what, allowed, rule, first
         self._value = ""
         self._rows: list[NDArray[np.int64]] = []
 
@@ -220,8 +237,7 @@ class _Others:
         """Raise `DataError` where there were any."""
         if self._rows:
             rows = listing("row", np.concatenate(self._rows))
-            rule = RULE.format(name=self.name)
-            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {rule}.")
+            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {self.rule}.")
 
 
 def frame(X: Codes, columns: Sequence[Column]) -> Any:
@@ -266,7 +282,7 @@ def read_frame(table: Any, roles: Mapping[str, str], days: Mapping[str, str], gi
     if not len(table):
         raise DataError(f"{given} has no rows; allowed: at least one.")
     columns = {name: [_piece(table[name])] for name in roles}
-    return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling()))
+    return frame(*coded_table(columns, asked_of(roles, days), {}, given, Spelling(section="")))
 
 
 def _piece(series: Any) -> Any:

@@ -106,13 +106,16 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
         encoding = csv_text.found_encoding(file, Style(delimiter, encoding=spec.encoding))
     said = [f"{file.name} is read as {encoding}, since it is no UTF-8; see that ä, € and the like are right."]
     if header is None:
-        header = has_header(file, Style(delimiter, encoding=spec.encoding))
+        header = has_header(file, Style(delimiter, encoding=spec.encoding), spec.label)
         if not header and spec.label in csv_text.stream(file, Style(delimiter, encoding=spec.encoding))[0]:
             raise DataError(
                 f"{file}: its first line looks like a row of values, yet {shown(str(spec.label))} is in it; add "
                 "--header where it holds the names of the columns, and --no-header where it does not."
             )
-    return replace(spec, header=header), said if encoding != "utf-8" and spec.encoding is None else []
+    said = said if encoding != "utf-8" and spec.encoding is None else []
+    if opening.has_single_quotes(file, Style(delimiter, encoding=encoding)):
+        said.append("Single quotes around values ('a') are read as double ones are, and are no part of them.")
+    return replace(spec, header=header), said
 
 
 def find_spelling(columns: Sequence[Sequence[Any]], format: str, decimal: str | None = None) -> Spelling:
@@ -200,10 +203,11 @@ def _width(file: Path, style: Style) -> int:
     return len(names)
 
 
-def has_header(file: Path, style: Style) -> bool:
+def has_header(file: Path, style: Style, label: str | None = None) -> bool:
     """Return whether the first line of a file of text holds names.
 
-    It does not where its cells are values of their columns: numbers among numbers, words that come back below.
+    It does not where its cells are values of their columns: numbers among numbers, words that come back below. Where
+    the label is one of them, the others decide, and any word that does not come back is a name.
     """
     if opening.has_preamble(file, style):
         return True
@@ -217,10 +221,11 @@ def has_header(file: Path, style: Style) -> bool:
     if batch is None or len(batch) < 2:
         return True
     numbers, words, others = [], 0, 0
-    for name in names:
-        column = texts_of([batch[name]], Spelling())
+    columns = [texts_of([batch[name]], Spelling()) for name in names]
+    known = label is not None and any(column[0].as_py() == label for column in columns)
+    for column in columns:
         cell, below = column[0].as_py(), column[1:].drop_null()
-        if cell is None or not len(below):
+        if cell is None or not len(below) or (known and cell == label):
             continue
         number = _number(cell)
         if Spelling().mostly_numbers(below):
@@ -229,7 +234,7 @@ def has_header(file: Path, style: Style) -> bool:
             numbers += [] if number is None else [number]
         elif pc.index(below, cell).as_py() >= 0:
             words += 1
-        elif len(below.unique()) <= len(below) / 2:
+        elif known or len(below.unique()) <= len(below) / 2:
             others += 1  # a value of a column with few would come back
     if words != others:
         return others > words

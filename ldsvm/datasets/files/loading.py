@@ -16,7 +16,7 @@ from ldsvm.datasets.files.find import Found, find
 from ldsvm.datasets.files.reading import read_found
 from ldsvm.datasets.files.spec import FileSpec
 
-READING = "4"  # raise it when the same files are read into other content: prepared files are then made anew
+READING = "5"  # raise it when the same files are read into other content: prepared files are then made anew
 LICENCE = "The user's own files; their terms are not known here."
 
 

@@ -215,7 +215,11 @@ def _array(values: Any) -> NDArray[Any]:
 
 
 def _refuse_infinite(X: NDArray[np.float32], name: str, given: str, first: int) -> None:
-    which = infinite_rows(X) + first
+    refuse_infinite(infinite_rows(X) + first, name, given)
+
+
+def refuse_infinite(which: NDArray[np.int64], name: str, given: str) -> None:
+    """Raise `DataError` for a column with infinite values in these rows, if there are some."""
     if len(which):
         raise DataError(
             f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "

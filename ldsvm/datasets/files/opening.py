@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
-from ldsvm.datasets.files import expansion
+from ldsvm.datasets.files import expansion, quotes
 
 BLOCK = 1 << 24  # pyarrow wants every row within one block, and a text may be long
 HEAD = 1 << 20  # bytes in which the first row ends
@@ -97,16 +97,29 @@ def plain(path: Path, style: Style) -> bool:
     usual = style.header and style.delimiter != BLANKS and style.encoding == "utf-8"
     if not usual or path.suffix.lower() == ".xz":
         return False
-    return not has_preamble(path, style)
+    head = _start(path, style)
+    return PREAMBLE.match(head) is None and not quotes.single(head, style.delimiter)
 
 
 def has_preamble(path: Path, style: Style) -> bool:
     """Return whether a file begins with lines @relation, @attribute and @data, which hold the names of the columns."""
+    return PREAMBLE.match(_start(path, style)) is not None
+
+
+def has_single_quotes(path: Path, style: Style) -> bool:
+    """Return whether fields are in single quotes: all of some column, or any in a file that begins with @relation."""
+    head = _start(path, style)
+    found = PREAMBLE.match(head)
+    return quotes.single(head, style.delimiter) if found is None else b"'" in head[found.end() :]
+
+
+def _start(path: Path, style: Style) -> bytes:
+    """Return the first bytes of a file, in UTF-8."""
     with uncompressed(path) as stream:
         head = stream.read(HEAD)
     if style.encoding not in (None, "utf-8"):
         head = head.decode(str(style.encoding), "ignore").encode()
-    return PREAMBLE.match(head.removeprefix(codecs.BOM_UTF8)) is not None
+    return head.removeprefix(codecs.BOM_UTF8)
 
 
 def source(path: Path, style: Style) -> Any:
@@ -124,6 +137,8 @@ def _rewritten(path: Path, style: Style) -> Iterator[bytes]:
     found = PREAMBLE.match(head)
     names = [] if found is None else [name.strip(b"'\"").decode() for name in ATTRIBUTE.findall(found[0])]
     pieces = chain([head[found.end() :] if found else head], pieces)
+    if found or quotes.single(head[:HEAD], style.delimiter):
+        pieces = quotes.doubled(pieces, style.delimiter)
     if style.delimiter == BLANKS:
         pieces = _single_blanks(pieces)
     if not style.header and not names:

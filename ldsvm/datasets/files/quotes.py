@@ -1,15 +1,17 @@
-"""Quotation marks in CSV and TSV files that close a field too early, as \\" does where "" is meant."""
+"""Quotation marks in tables of text: those that close a field too early, as \\" does, and single ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO
 
 from ldsvm.datasets.dataset import DataError
 
 ROOM = 1 << 25  # a longer field is left to pyarrow, which refuses it
+FIRST = 1_000  # lines that tell whether single marks quote
 
 
 def doubtful(delimiter: str) -> Callable[[bytes], bool]:
@@ -61,3 +63,44 @@ def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
             )
         if len(buffer) > ROOM:
             return
+
+
+def single(head: bytes, delimiter: str) -> bool:
+    """Return whether every value of some column is in single quotes, by the first lines of a file.
+
+    Examples
+    --------
+    >>> single(b"a,b\\n1,'x'\\n2,'y z'\\n", ","), single(b"a,b\\n1,'x'\\n2,y\\n", ",")
+    (True, False)
+    """
+    if b"'" not in head:
+        return False
+    lines = [line.strip() for line in head.splitlines()[1 : FIRST + 1] if line.strip()]
+    if len(lines) > 2 and not head.endswith((b"\n", b"\r")):
+        lines = lines[:-1]  # it may be cut
+    end = _set(delimiter)
+    many = b"+" if delimiter == " " else b""
+    field = re.compile(rb"""(?:[ \t]*('[^']*')[ \t]*(?=%b|\Z)|"[^"]*"|[^%b]*)(?:%b%b|\Z)""" % (end, end, end, many))
+    columns = zip_longest(*map(field.findall, lines), fillvalue=b"")
+    return len(lines) > 1 and any(all(column) for column in columns)
+
+
+def doubled(pieces: Iterator[bytes], delimiter: str) -> Iterator[bytes]:
+    """Yield whole lines with double quotes around the fields that are in single ones."""
+    end = _set(delimiter)
+    field = re.compile(
+        rb"""(?m)(?:^|(?<=%b))[ \t]*(?:("[^"]*+(?:""[^"]*+)*+")|'([^'\r\n]*)'[ \t]*(?=%b|\r?$))""" % (end, end)
+    )
+
+    def plain(found: re.Match[bytes]) -> bytes:
+        return found[1] or b'"%b"' % found[2].replace(b'"', b'""')
+
+    rest = b""
+    for piece in pieces:
+        lines, mark, rest = (rest + piece).rpartition(b"\n")
+        yield field.sub(plain, lines + mark)
+    yield field.sub(plain, rest)
+
+
+def _set(delimiter: str) -> bytes:
+    return b"[ \t]" if delimiter == " " else b"[%b]" % re.escape(delimiter.encode())

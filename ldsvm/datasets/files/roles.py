@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from ldsvm.datasets.catalog import optional
-from ldsvm.datasets.column import INPUTS, Column
+from ldsvm.datasets.column import FIRST, INPUTS, Column
 from ldsvm.datasets.files.kinds import is_number
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.words import listing, shown
@@ -157,8 +158,7 @@ def _number(name: str, pieces: Sequence[Any]) -> Column:
 def _words(name: str, text: Any, spelling: Spelling) -> Column:
     pc = optional("pyarrow.compute")
     known = text.drop_null()
-    n = len(known)
-    if n and spelling.mostly_numbers(known):
+    if len(known) and spelling.mostly_numbers(known):
         return Column(name, "number")
     found = pc.unique(known)
     if len(found) < 2:
@@ -167,6 +167,13 @@ def _words(name: str, text: Any, spelling: Spelling) -> Column:
         return Column(name, "yes/no")
     if len(how := day_formats(found)) == 1:
         return Column(name, "date", how=how[0])
+    column = _no_dates(name, known, found)
+    return replace(column, doubt=_doubt(column, found[0].as_py())) if how else column
+
+
+def _no_dates(name: str, known: Any, found: Any) -> Column:
+    """Return what a column of words is. found: the different ones of those that are known."""
+    pc, n = optional("pyarrow.compute"), len(known)
     words = pc.mean(pc.add(pc.count_substring(known, " "), 1)).as_py()
     if words >= WORDS and len(found) > n / 5:
         return Column(name, "text")
@@ -175,6 +182,19 @@ def _words(name: str, text: Any, spelling: Spelling) -> Column:
     if len(found) > MOST or (n >= 5 * FEW and len(found) > n / 2):
         return Column(name, "too many values", reason=f"{len(found):,} values in {n:,} rows")
     return Column(name, "category")
+
+
+def _doubt(column: Column, value: str) -> str:
+    now = f"a {column.role}" if column.used else "left out"
+    return (
+        f"{shown(column.name)} may hold dates, such as {shown(value)}, but no value tells whether the day or the month "
+        f"is first, so it is {now}; {say_first(column.name)}, or date (month first)."
+    )
+
+
+def say_first(name: str) -> str:
+    """Return what to do about dates of which nothing tells whether the day or the month is first."""
+    return f"say which by dataset.columns: {{{name}: {next(iter(FIRST))}}}"
 
 
 def _pair(values: Sequence[str]) -> bool:
@@ -217,4 +237,5 @@ def listed(columns: Sequence[Column]) -> list[str]:
     inputs = "; ".join(listing(role, names).replace("categorys", "categories") for role, names in used if names)
     out = [f"{shown(c.name)} ({c.role}: {c.reason})" for c in columns if not c.used]
     more = f" and {len(out) - MANY} more" if len(out) > MANY else ""
-    return [f"Inputs: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])
+    said = [f"Inputs: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])
+    return said + [column.doubt for column in columns if column.doubt][:MANY]

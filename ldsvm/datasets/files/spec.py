@@ -24,7 +24,7 @@ class FileSpec:
         names the labels of ``path``, those of ``test_path`` are always found by name)
     columns : the input columns of a table, in this order; None means all but label, drop, group and time
     roles : what input columns are, by name, where their values are not to decide: number, category, yes/no, date, text,
-        or ignore for no input
+        date (day first) or date (month first) where no date tells which, or ignore for no input
     drop : columns that are never read
     text : the column that holds texts, then the only input
     group, time : columns for splits by group and by time; in an NPZ file arrays, by default "groups" and "times"

@@ -12,6 +12,7 @@ from ldsvm.datasets.files import csv_text
 from ldsvm.datasets.files.kinds import is_number, is_text
 from ldsvm.datasets.words import shown
 
+DATASET = "dataset"  # the section of an experiment's file on the data
 DECIMALS = (".", ",")
 GROUPS = {",": ",", ".": ".", " ": " \u00a0\u202f", "'": "'’"}  # how each mark of thousands may be written
 # What pyarrow's CSV reader takes for a number or for a missing one.
@@ -34,13 +35,14 @@ MARKS = 3  # of missing values that a message shows
 class Spelling:
     """How the files write numbers. decimal: the mark, . or a comma. missing: marks such as ? that stand for no value.
 
-    section: of an experiment's file, where the keys decimal and missing_values are, for messages. thousands: a mark of
+    section: of an experiment's file, where the keys decimal and missing_values are, for messages; empty for tables that
+    a model is given, with no such file at hand. thousands: a mark of
     GROUPS, empty for none.
     """
 
     decimal: str = "."
     missing: tuple[str, ...] = ()
-    section: str = "dataset"
+    section: str = DATASET
     thousands: str = ""
 
     @classmethod
@@ -48,7 +50,7 @@ class Spelling:
         cls,
         decimal: str | None,
         missing: tuple[str | float, ...],
-        section: str = "dataset",
+        section: str = DATASET,
         thousands: str | None = None,
     ) -> Spelling:
         """Return the spelling that the keys ask for; raise `DataError` for an unknown mark, and for one with two uses.
@@ -161,12 +163,21 @@ class Spelling:
             if pc.any(hit).as_py():
                 marks = pc.unique(pc.utf8_trim_whitespace(strays.filter(hit))).to_pylist()[:MARKS]
                 found.append(remedy.format(marks=", ".join(map(shown, marks))))
-                if pattern == COMMA and pc.all(pc.match_substring_regex(strays.filter(hit), THOUSANDS)).as_py():
+                if (
+                    pattern == COMMA
+                    and self.section
+                    and pc.all(pc.match_substring_regex(strays.filter(hit), THOUSANDS)).as_py()
+                ):
                     found[-1] += f', or {self.section}.thousands to "," if it separates thousands'
                 strays = strays.filter(pc.invert(hit))
         return [] if len(strays) else list(dict.fromkeys(found))
 
     def _known(self) -> list[tuple[str, str]]:
+        percent = (PERCENT, "write % in all cells, or in none")
+        if not self.section:
+            number = "write numbers as 1234.5, without other marks"
+            gap = (MISSING, "leave cells empty, None or NaN, where {marks} marks missing values")
+            return [*((pattern, number) for pattern in (COMMA, THOUSANDS, DOTTED, SPACED, QUOTED)), percent, gap]
         decimal = f'set {self.section}.decimal to "," if the comma is the decimal mark'
         key = f"set {self.section}.thousands to"
         if self.decimal == ".":
@@ -182,7 +193,6 @@ class Spelling:
                 (THOUSANDS, "write no separators of thousands, 1234567 and not 1,234,567"),
             ]
         numbers += [(SPACED, f'{key} " "'), (QUOTED, f"""{key} "'\"""")]
-        percent = (PERCENT, "write % in all cells, or in none")
         gap = (MISSING, f"list {{marks}} in {self.section}.missing_values if that marks missing values")
         return [*numbers, percent, gap]
 

@@ -244,10 +244,21 @@ def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
             names, _ = csv_text.stream(path, style)
             guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
             words += [name for name in names if name not in guessed]
-        table = csv_text.read(path, style, words)
+        table = _as_written(csv_text.read(path, style, words), spec.label or "label", path, style)
         return Opened(table.column_names, table.select, (), len(table))
 
     return opened
+
+
+def _as_written(table: Any, label: str, path: Path, style: Style) -> Any:
+    """Return a table whose labels are texts where they were taken for truth values: true, True and TRUE stay so."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if table.column_names.count(label) != 1 or not pa.types.is_boolean(table[label].type):
+        return table
+    texts = pc.if_else(
+        table[label].is_valid(), csv_text.read(path, style, [label])[label], pa.scalar(None, pa.string())
+    )
+    return table.set_column(table.column_names.index(label), label, texts)
 
 
 OPEN: dict[str, Callable[[Path, FileSpec], Opened]] = {

@@ -22,11 +22,12 @@ WHOLE = 2.0**53  # from here on float64 skips whole numbers, so two classes coul
 def labels(column: Column, what: str) -> NDArray[Any]:
     """Return labels (N,): int64, or an object array of str, or, where some are missing, of int or str and None.
 
-    Whole numbers of any type are int64. Null, NaN and the empty text are missing, and the spaces around a text are left
-    out. ``what`` names the column in the
-    messages. Raises `DataError` for fractions, for dates and other types, for a mixture of numbers and text,
-    and for a column without any label.
+    Whole numbers of any type are int64, truth values the texts True and False. Null, NaN and the empty text are
+    missing, and the spaces around a text are left out. ``what`` names the column in the messages. Raises
+    `DataError` for fractions, for dates and other types, for a mixture of numbers and text, and for a column
+    without any label.
     """
+    column = _spelled_truth(column)
     if all(is_number(piece.type) for piece in column):
         parts = [_whole(piece, what) for piece in column]
         values = np.concatenate([part[0] for part in parts])
@@ -41,6 +42,14 @@ def labels(column: Column, what: str) -> NDArray[Any]:
     if missing.any():
         found[missing] = None
     return found
+
+
+def _spelled_truth(column: Column) -> Column:
+    """Return a column with texts for truth values, unless some of its pieces are other numbers."""
+    pa, pc = optional("pyarrow"), optional("pyarrow.compute")
+    if not all(pa.types.is_boolean(piece.type) or pa.types.is_null(piece.type) for piece in column):
+        return column
+    return [pc.if_else(piece, "True", "False") if pa.types.is_boolean(piece.type) else piece for piece in column]
 
 
 def _whole(piece: Any, what: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ldsvm import solvers
+from ldsvm.experiment.config.schema import JudgeConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.experiment.search.trial import Data, Job, fit_point, reason, training_data
+from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
 from ldsvm.methods.label_map import Coarser
@@ -110,23 +111,28 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
     )
 
 
-def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
-    """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
+def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, tell: Tell) -> Judged:
+    """Fit the single point of a job and score the model on the test set; for the runner's process.
+
+    With `how.refit` the model is that of a second fit, to which the validation rows belong too; all that is said about
+    the course of the training is of the first.
+    """
     data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
-    model, method = fit.model, lookup(job.method.estimator)
+    model = fit_again(job, fit, data, tell).model if how.refit else fit.model
+    first, method = fit.model, lookup(job.method.estimator)
     answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
-    score = judge(answers, method, X_test, y_test, repeats=repeats, n_jobs=job.n_jobs)
+    score = judge(answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs)
     return Judged(
         score=score,
-        valid_error=data.valid_error(model),
+        valid_error=data.valid_error(first),
         train_s=fit.seconds,
         peak_mib=fit.peak_mib,
         notes=fit.notes,
-        history=[dict(row) for row in getattr(model, "history_", [])],
-        stop_reason=reason(model),
-        best_iter=getattr(model, "best_iter_", None),
+        history=[dict(row) for row in getattr(first, "history_", [])],
+        stop_reason=reason(first),
+        best_iter=getattr(first, "best_iter_", None),
         **(_ours(model) if method.iterative else {}),
         model=answers if method.iterative else None,
         latent=_latent(model, method, data),

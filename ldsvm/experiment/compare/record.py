@@ -25,7 +25,7 @@ from ldsvm.experiment.compare import results
 from ldsvm.experiment.compare.judge import Judged, fit_and_judge, fit_on_one_thread
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
-from ldsvm.experiment.config.schema import Config, LimitsConfig, MethodConfig, ProblemConfig
+from ldsvm.experiment.config.schema import Config, JudgeConfig, LimitsConfig, MethodConfig, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.search.journal import Journal
@@ -146,11 +146,11 @@ class Match:
             points = zip(job.points, job.orders, strict=True)
             return [Trial(dict(p), i, seconds=spent, failure=stop.failure) for p, i in points]
 
-    def judge(self, job: Job, repeats: int, on_step: OnStep) -> Judged:
+    def judge(self, job: Job, how: JudgeConfig, on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
         judged: Judged = self.runner.call(
-            fit_and_judge, job, self.prepared, self.labels, repeats,
-            limit_s=2 * self.limits.fit_s, memory=self._memory(job), tell=on_step,
+            fit_and_judge, job, self.prepared, self.labels, how,
+            limit_s=(3 if how.refit else 2) * self.limits.fit_s, memory=self._memory(job), tell=on_step,
         )  # fmt: skip
         return judged
 
@@ -184,8 +184,8 @@ def compete(
     in the runner's.
 
     The grid is compared on the validation set; then the best point is fitted once more by itself, on the training
-    set alone, so that every method's `train_s` is the time of one fit from nothing and the judged model is what
-    `fit` gives anyone with these parameters. It is not refitted on training and validation data together.
+    set alone, so that every method's `train_s` is the time of one fit from nothing. With `judge.refit` another fit, to
+    training and validation rows together, gives the model that is judged.
     """
     method, number = config.methods[name], prepared.seed - config.seed
     match = Match(prepared, problem.labels, config.limits, runner)
@@ -216,7 +216,7 @@ def _compete(
     try:
         point = best(trials).params
         job = Job(method, (point,), (0,), seed, config.n_jobs)
-        judged = match.judge(job, config.judge.repeats, on_step)
+        judged = match.judge(job, config.judge, on_step)
     except Exception as error:
         return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
     done = replace(

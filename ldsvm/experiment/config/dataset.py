@@ -12,6 +12,7 @@ from ldsvm.datasets.files.databases import check_address, is_address
 from ldsvm.experiment.config.production import Decimal, Encoding, Mark, Thousands
 from ldsvm.experiment.config.spaces import Scalar
 
+Role = Literal["number", "category", "yes/no", "date", "date (day first)", "date (month first)", "text", "ignore"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_length=60)]
 
 
@@ -34,9 +35,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
     header: bool = True
     encoding: Encoding | None = None
     label: str | None = None
-    columns: tuple[str, ...] | dict[str, Literal["number", "category", "yes/no", "date", "text", "ignore"]] | None = (
-        None
-    )
+    columns: tuple[str, ...] | dict[str, Role] | None = None
     drop: tuple[str, ...] = ()
     text: str | None = None
     group: str | None = None

@@ -68,9 +68,14 @@ class SplitConfig(Frozen):
 
 
 class JudgeConfig(Frozen):
-    """How the one judge measures: the median over `repeats` timed predictions of the test set."""
+    """What the one judge measures, and how.
+
+    repeats: the time is the median over so many predictions of the test set. refit: whether the chosen point is fitted
+    once more, to training and validation rows together, and that model judged and kept.
+    """
 
     repeats: int = Field(ge=1, le=1000)
+    refit: bool = False
 
 
 class PublishedConfig(Frozen):
@@ -230,11 +235,12 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
+    title: of pages, by default the name. refresh: do everything anew, also what an earlier run has left: prepared
+    data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
-    title: str
+    title: str = ""
     seed: int = Field(ge=0, lt=2**32)
     n_jobs: int = Field(ge=1)
     paths: Paths
@@ -251,6 +257,11 @@ class Config(Frozen):
     vary: VaryConfig | None = None
     claims: tuple[ClaimConfig, ...] = ()
     production: ProductionConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_title(cls, data: Any) -> Any:
+        return {"title": data["name"], **data} if isinstance(data, dict) and "name" in data else data
 
     @field_validator("features", mode="before")
     @classmethod

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 from threadpoolctl import threadpool_limits
 
+from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.datasets import relabel
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.config.schema import MethodConfig
@@ -35,7 +37,8 @@ class Data:
     """Training inputs X (N, D) and labels y (N,), and the validation set that only chooses and stops.
 
     n_test: how many rows the judge will predict, for the estimate of memory; the rows themselves are not here.
-    reading: how the labels, and answers, are read where errors are counted, see `ldsvm.datasets.relabel`.
+    reading: how the labels, and answers, are read where errors are counted, see `ldsvm.datasets.relabel`. joined:
+    whether the validation rows train too, so that nothing stops a fit.
     """
 
     X: Arrays
@@ -44,6 +47,7 @@ class Data:
     y_valid: Arrays
     n_test: int = 0
     reading: str = "original"
+    joined: bool = False
 
     def valid_error(self, model: Any) -> float:
         """Return the share of the validation set that a fitted model gets wrong."""
@@ -53,12 +57,26 @@ class Data:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Training rows N, the most rows to be predicted at once, inputs D."""
-        return len(self.y), max(len(self.y_valid), self.n_test), int(self.X.shape[1])
+        n = sum(len(y) for _, y in self.parts)
+        return n, max(len(self.y_valid), self.n_test), int(self.X.shape[1])
 
     @property
-    def eval_set(self) -> tuple[Arrays, Arrays]:
+    def parts(self) -> list[tuple[Arrays, Arrays]]:
+        """The arrays that train, inputs and labels."""
+        return [(self.X, self.y), *([(self.X_valid, self.y_valid)] if self.joined else [])]
+
+    @property
+    def rows(self) -> tuple[Any, Arrays]:
+        """All inputs and labels that train."""
+        if not self.joined:
+            return self.X, self.y
+        X = vstack([self.X, self.X_valid]) if issparse(self.X) else np.concatenate([self.X, self.X_valid])
+        return X, np.concatenate([self.y, self.y_valid])
+
+    @property
+    def eval_set(self) -> tuple[Arrays, Arrays] | None:
         """The validation set as `fit` takes it."""
-        return self.X_valid, self.y_valid
+        return None if self.joined else (self.X_valid, self.y_valid)
 
     def subset(self, n: int, seed: int) -> Data:
         """Return the data with n of the training rows; all of them when there are no more. See `nested_rows`."""
@@ -224,19 +242,36 @@ def fit_point(job: Job, point: dict[str, Any], data: Data, on_step: OnStep | Non
 def _arguments(job: Job, data: Data, on_step: OnStep | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return what `fit` is called with: arrays, or blocks of rows and who works on them."""
     if not lookup(job.method.estimator).iterative:
-        return (data.X, data.y), {}
+        return data.rows, {}
     executor = job.method.executor
     if executor is None:
-        return (data.X, data.y), {"eval_set": data.eval_set, "callback": on_step}
+        return data.rows, {"eval_set": data.eval_set, "callback": on_step}
     tell = on_step or (lambda news: None)
     if job.checkpoint is not None:
         job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    return (executor.blocks(data.X, data.y),), {
-        "eval_set": executor.blocks(*data.eval_set),
+    blocks = tuple(block for part in data.parts for block in executor.blocks(*part).blocks)
+    return (RowBlocks(blocks),), {
+        "eval_set": None if data.eval_set is None else executor.blocks(*data.eval_set),
         "callback": on_step,
         "executor": executor.make(lambda text: tell({"doing": text})),
         "checkpoint": job.checkpoint,
     }
+
+
+def fit_again(job: Job, first: Fit, data: Data, on_step: OnStep | None = None) -> Fit:
+    """Fit a job's single point once more, to training and validation rows together.
+
+    Nothing stops this fit, so one of iterations does as many as gave the model of the first.
+    """
+    point, method = job.points[0], lookup(job.method.estimator)
+    if method.iterative:
+        values = job.method.make(point, seed=job.seed, n_jobs=job.n_jobs).get_params()
+        names = {name.rpartition("__")[2]: name for name in values}  # of a step of a pipeline, or of the estimator
+        last = {"max_iter": max(1, first.model.best_iter_), "early_stopping": False}
+        if values[names["n_basis"]] == "auto":
+            last["n_basis"] = method.count(first.model)
+        point = {**point, **{names[name]: value for name, value in last.items()}}
+    return fit_point(job, point, replace(data, joined=True), on_step)
 
 
 def _fit_path(job: Job, data: Data, on_step: OnStep | None) -> list[Fit]:

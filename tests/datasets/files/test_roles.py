@@ -116,7 +116,7 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 2, 'big'.*{size: category}"),
+        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 2, 'big' first"),
         ({"paid": ["yes", "perhaps", "no"]}, "column 'paid' has 'perhaps' in row 1; allowed are yes and no"),
         ({"when": ["2024-02-30", "2024-02-01", None]}, "column 'when' has '2024-02-30' in row 0; allowed are dates"),
     ],
@@ -125,6 +125,11 @@ def test_a_value_of_another_role_is_named(changed: dict[str, list[str]], message
     came = pd.DataFrame({"size": ["1", "2", "3"], "paid": ["yes", "no", "no"], "when": ["2024-01-31"] * 3} | changed)
     with pytest.raises(DataError, match=message):
         read_frame(came, {"size": "number", "paid": "yes/no", "when": "date"}, {})
+    roles = {"size": "number", "paid": "yes/no", "when": "date"}
+    columns = {name: [pa.array(values)] for name, values in came.items()}
+    name = next(iter(changed))
+    with pytest.raises(DataError, match=f"{message}.*correct them.*dataset.columns, such as {{{name}: category}}"):
+        coded_table(columns, None, roles, "a file", Spelling())
     with pytest.raises(DataError, match="no column 'size'"):
         read_frame(came.drop(columns="size"), {"size": "number"}, {})
 
@@ -134,6 +139,21 @@ def test_dates_whose_month_is_unknown_are_refused() -> None:
     assert column.role == "category"
     with pytest.raises(DataError, match=r"'1/2/2024', whose month may be either number; write 2024-12-31"):
         coded(replace(column, role="date", values=()), [pa.array(["1/2/2024", "3/4/2024"])], "t", Spelling())
+
+
+@pytest.mark.parametrize(
+    ("first", "days"), [("day", ["2024-02-01", "2024-04-03"]), ("month", ["2024-01-02", "2024-03-04"])]
+)
+def test_people_say_whether_the_day_or_the_month_is_first(first: str, days: list[str]) -> None:
+    texts = [pa.array(["1/2/2024", "3/4/2024"])]
+    doubt = infer_role("a", texts, Spelling()).doubt
+    assert "'a' may hold dates, such as '1/2/2024', but no value tells" in doubt and "so it is a category" in doubt
+    assert "dataset.columns: {a: date (day first)}, or date (month first)" in doubt
+    codes, table = coded_table({"a": texts}, None, {"a": f"date ({first} first)"}, "t", Spelling())
+    assert frame(codes, table)["a"].astype(str).tolist() == days and table[0].role == "date"
+    again = read_frame(pd.DataFrame({"a": ["3/4/2024"]}), {"a": "date"}, {"a": table[0].how})  # as a model has it
+    assert again["a"].astype(str).tolist() == days[1:]
+    assert infer_role("a", [pa.array(["1/2/2024", "13/4/2024"])], Spelling()).doubt == ""
 
 
 ROWS = "id,when,paid,zip,size,label\n" + "".join(
