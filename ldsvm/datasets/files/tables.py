@@ -23,6 +23,9 @@ from ldsvm.datasets.large import is_large
 from ldsvm.datasets.room import check_room
 from ldsvm.datasets.words import shown
 
+# Values of a category that dataset.columns asks for: feature steps are fitted to as many rows of a large table.
+ASKED = 200_000
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -124,7 +127,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None
     if plan.text is not None:
         return rows, plan
     if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
-        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
+        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling, most=ASKED)
         return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
     X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
     return replace(rows, X=X, columns=names), plan
