@@ -27,6 +27,21 @@ def write(folder: Path, rows: int, seed: int = 0) -> None:
         parquet.write_table(table.slice(0, rows - start), folder / f"{number:04}.parquet", row_group_size=50_000)
 
 
+def write_csv(file: Path, rows: int, seed: int = 0) -> None:
+    """Write the rows that `write` writes as one CSV file."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    writer = None
+    for number, start in enumerate(range(0, rows, FILE)):
+        table = pa.table(customers(number, seed)).slice(0, rows - start)
+        writer = writer or csv.CSVWriter(str(file), table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
 def customers(number: int, seed: int) -> dict[str, object]:
     """Return the columns of one file."""
     draw, n = np.random.default_rng([seed, number]), FILE

@@ -1,8 +1,9 @@
 """From `flows new` to the report on five million rows of a mixed table: memory of all processes, and the same model.
 
 The parts: `stages` runs `new` and `pipeline` on a tenth of the rows and on all, and samples the memory that is of no
-file (proportional shares of the process tree, twice a second); `same` fits the first 200,000 rows in memory and again
-from mapped files by blocks. The files take some 7 GB of the folder of temporary files. On Linux only.
+file (proportional shares of the process tree, twice a second); `csv` does so for `new` and `check` of one CSV file of
+2,000,000 rows; `same` fits the first 200,000 rows in memory and again from mapped files by blocks. The files take some
+7 GB of the folder of temporary files. On Linux only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.customers import write
+from benchmarks.customers import write, write_csv
 from benchmarks.harness import ROOT, Bar, Result, progress
 from ldsvm.datasets import large
 from ldsvm.experiment.config.load import load_config
@@ -26,24 +27,25 @@ from ldsvm.experiment.prepared import prepare
 from ldsvm.experiment.search.trial import Job, fit_point, training_data
 from ldsvm.memory import GIB
 
-ROWS, FIRST, SECONDS = 5_000_000, 200_000, 0.5
+ROWS, CSV_ROWS, FIRST, SECONDS = 5_000_000, 2_000_000, 200_000, 0.5
 # Every iteration takes the same memory. The file that `new` writes asks for 20.
 SHORT = {"ours": "methods.ours.params.max_iter=3", "linear": "methods.linear.params.max_iter=3"}
-PARTS = ("stages", "same")
+PARTS = ("stages", "csv", "same")
 
 
 def run(quick: bool, parts: Collection[str] = PARTS) -> Result:
-    rows, first = (200_000, 5_000) if quick else (ROWS, FIRST)
+    rows, csv_rows, first = (200_000, 50_000, 5_000) if quick else (ROWS, CSV_ROWS, FIRST)
     result = Result(
         settings={
             "rows": rows,
+            "rows of the CSV file": csv_rows,
             "first rows": first,
             "columns": 30,
             "seconds between samples": SECONDS,
             "overrides": SHORT,
         }
     )
-    for name, part, size in zip(PARTS, (stages, same), (rows, first), strict=True):
+    for name, part, size in zip(PARTS, (stages, csv, same), (rows, csv_rows, first), strict=True):
         if name in parts:
             with TemporaryDirectory() as folder:
                 part(result, Path(folder), size)
@@ -56,26 +58,43 @@ def stages(result: Result, place: Path, rows: int) -> None:
     """Peaks of `new` and of `pipeline` on a tenth of the rows, and on all."""
     peaks = []
     for n in (rows // 10, rows):
-        folder = place / str(n)
-        write(folder / "customers", n)
-        config = folder / "customers.yaml"
-        given = [f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}", "judge.repeats=1"]
-        asked = {
-            "new": [str(folder / "customers"), "--label", "left", "--output", str(config)],
-            "pipeline": [str(config), *given],
-        }
-        found = []
-        for name, words in asked.items():
-            progress(f"large_table: {name} on {n:,} rows")
-            begun = time.perf_counter()
-            if name == "pipeline":
-                words += [text for method, text in SHORT.items() if f"  {method}:" in config.read_text("utf-8")]
-            found.append(_peak([sys.executable, "-m", "flows", name, *words]))
-            seconds = time.perf_counter() - begun
-            result.rows.append({"what": f"{name}, {n:,} rows", "peak GiB": found[-1] / GIB, "seconds": seconds})
-        peaks.append(max(found) / GIB)
-    result.bars.append(Bar("peak of all processes, GiB", peaks[1], "<=", 3.0))
-    result.bars.append(Bar("peak over that of a tenth of the rows", peaks[1] / peaks[0], "<=", 2.0))
+        data = place / str(n) / "customers"
+        write(data, n)
+        peaks.append(max(_measured(result, "", data, n, "pipeline")))
+    _compare(result, peaks, "peak of all processes, GiB", "peak over that of a tenth of the rows")
+
+
+def csv(result: Result, place: Path, rows: int) -> None:
+    """Peaks of `new`, and of `check`, which prepares the data, on a CSV file of a tenth of the rows, and of all."""
+    peaks = []
+    for n in (rows // 10, rows):
+        data = place / str(n) / "customers.csv"
+        write_csv(data, n)
+        peaks.append(max(_measured(result, " of a CSV file", data, n, "check")))
+    _compare(result, peaks, "CSV: peak of all processes, GiB", "CSV: peak over that of a tenth of the rows")
+
+
+def _measured(result: Result, about: str, data: Path, rows: int, then: str) -> list[float]:
+    """Return the peaks, in GiB, of `new` and of the command that follows it."""
+    config, folder, found = data.with_suffix(".yaml"), data.parent, []
+    given = [f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}", "judge.repeats=1"]
+    for name, words in (
+        ("new", [str(data), "--label", "left", "--output", str(config)]),
+        (then, [str(config), *given]),
+    ):
+        progress(f"large_table: {name} on {rows:,} rows{about}")
+        if name == "pipeline":
+            words += [text for method, text in SHORT.items() if f"  {method}:" in config.read_text("utf-8")]
+        begun = time.perf_counter()
+        found.append(_peak([sys.executable, "-m", "flows", name, *words]) / GIB)
+        seconds = time.perf_counter() - begun
+        result.rows.append({"what": f"{name}, {rows:,} rows{about}", "peak GiB": found[-1], "seconds": seconds})
+    return found
+
+
+def _compare(result: Result, peaks: list[float], peak: str, ratio: str) -> None:
+    result.bars.append(Bar(peak, peaks[1], "<=", 3.0))
+    result.bars.append(Bar(ratio, peaks[1] / peaks[0], "<=", 2.0))
 
 
 def same(result: Result, place: Path, rows: int) -> None:
@@ -172,10 +191,18 @@ def quoted(result: Result) -> list[tuple[str, str]]:
     peak = result.bar("peak of all processes, GiB")
     ratio = result.bar("peak over that of a tenth of the rows")
     apart = result.bar("largest_relative_difference_of_models")
+    text, text_ratio = (
+        result.bar("CSV: peak of all processes, GiB"),
+        result.bar("CSV: peak over that of a tenth of the rows"),
+    )
     return [
         (
             f"a Parquet folder of {result.settings['rows']:,} rows × 30 mixed columns, from `new` to the report",
             f"at most {peak:.2f} GiB over all processes, {ratio:.2f} times that of a tenth of the rows; models of the "
             f"first {result.settings['first rows']:,} rows in memory and by blocks {apart:.0e} apart",
-        )
+        ),
+        (
+            f"one CSV file of {result.settings['rows of the CSV file']:,} rows × 30 mixed columns, `new` and `check`",
+            f"at most {text:.2f} GiB over all processes, {text_ratio:.2f} times that of a tenth of the rows",
+        ),
     ]

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
-from ldsvm.datasets import DataError, relabel
+from ldsvm.datasets import DataError, large, relabel
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.judge import Score, judge
 from ldsvm.experiment.compare.results import MethodFailed, Result
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
-from ldsvm.experiment.prepared import Prepared, Source, as_they_came, divided, draw_split
+from ldsvm.experiment.prepared import BLOCK, Prepared, Source, as_they_came, divided, draw_split
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
 from ldsvm.production import new_rows, retraining
@@ -29,6 +29,8 @@ from ldsvm.production.new_rows import Mark
 from ldsvm.production.retrain_split import divide
 from ldsvm.production.retraining import Decision
 from ldsvm.production.schema_check import check_rows
+
+COMPARED = 200_000  # rows whose inputs, and places in the latent space, are counted or compared
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,11 @@ def inspect_data(
     if again:
         return Inspection(Decision("skip", (f"{changes.new:,} new rows, {before}",)), changes.new, None, mark.sha256)
     if changes.new >= production_rules(config).least:
-        rows, y = _rows(config, reading.source, np.flatnonzero(new))
+        places = np.flatnonzero(new)
+        rows, y = _rows(reading.source, some_of(places, config.seed)), _labels(config, reading.source, places)
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
-        said = check_rows(config, champion.pipeline, rows, reading.source.kept[new])
+        parts = ((_rows(reading.source, part), reading.source.kept[part]) for part in _blocks(places))
+        said = check_rows(config, champion.pipeline, parts)
     known = production_rules(config)
     if acknowledged == mark.sha256:
         known = known.model_copy(update={"acknowledge": True})
@@ -161,15 +165,16 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         _check_labels(config, source, champion)
         split, said = divide(config, reading, new_rows.find_new(config, reading, champion.mark))
         method = retraining.search_around(method, champion.params, production_rules(config))
-    rows, _ = _rows(config, source, split.train)
-    table = source.data.train.table
+    rows, table = _rows(source, some_of(split.train, config.seed)), source.data.train.table
     inputs = retraining.count_inputs(rows, table) if table or retraining.is_compared_raw(rows) else None
     score = right = None
     if champion is not None:
-        rows, y = _rows(config, source, split.test)
-        rows = retraining.fill_missing(champion.pipeline, retraining.in_training_order(champion.pipeline, rows))
-        score = _score(config, champion.pipeline, rows, y)
-        right = _right(champion.pipeline, rows, y, score)
+        model, X = _as_judged(champion.pipeline, source, split.test)
+        y = _labels(config, source, split.test)
+        # The model alone, on rows after its feature steps, as the judge scores the challenger.
+        known = lookup(method.estimator)
+        score = judge(model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
+        right = _right(model, X, y, score)
     config = config.model_copy(update={"methods": {name: method}})
     prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
     return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right)
@@ -218,9 +223,10 @@ def _profile(made: Challenge, model: Any) -> Profile:
     What depends on its map or feature steps, which were fitted to the training rows, is counted on the other rows; of
     these the map has seen those of the validation too where it was fitted again.
     """
-    labels = made.config.problems[0].labels
+    labels, seed = made.config.problems[0].labels, made.config.seed
     X, y = made.prepared.arrays("train", labels)
     others = [made.prepared.arrays(part, labels)[0] for part in ("validation", "test")]
+    others = [part[some_of(np.arange(part.shape[0]), seed)] for part in others]
     inputs = made.inputs or retraining.count_inputs(_together(others))
     unseen = others[1:] if made.config.judge.refit else others
     return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in unseen]))
@@ -232,12 +238,24 @@ def _together(parts: list[Any]) -> Any:
     return vstack(parts)
 
 
-def _score(config: Config, pipeline: Any, inputs: Any, y: Any) -> Score:
-    """Let the judge score the champion as it did the challenger: the model alone, on rows after its feature steps."""
-    steps = getattr(pipeline, "steps", None)
-    model, X = (pipeline, inputs) if steps is None else (steps[-1][1], pipeline[:-1].transform(inputs))
-    method = lookup(config.methods[production_rules(config).method].estimator)
-    return judge(model, method, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
+def _as_judged(pipeline: Any, source: Source, places: Any) -> tuple[Any, Any]:
+    """Return the model of a pipeline, and some rows as its feature steps give them: in a file where they are many."""
+
+    def of(which: Any) -> Any:
+        rows = retraining.in_training_order(pipeline, _rows(source, which))
+        rows = retraining.fill_missing(pipeline, rows)
+        return pipeline[:-1].transform(rows) if hasattr(pipeline, "steps") else rows
+
+    model = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else pipeline
+    first, *others = _blocks(places) if source.data.train.table is not None else [places]
+    X = of(first)
+    if not others:
+        return model, X
+    every = large.empty(len(places), X.shape[1])
+    every[: len(first)] = X
+    for number, part in enumerate(others, start=1):
+        every[number * BLOCK : number * BLOCK + len(part)] = of(part)
+    return model, every
 
 
 def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool_]:
@@ -247,16 +265,28 @@ def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool
     return right
 
 
-def _rows(config: Config, source: Source, places: Any) -> tuple[Any, Any]:
-    """Return inputs as they came, and labels (n,) as the experiment's first problem reads them."""
+def some_of(places: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Return row numbers as they are, or of more than COMPARED so many, drawn at random, in order."""
+    if len(places) <= COMPARED:
+        return places
+    return places[np.sort(np.random.default_rng(seed).choice(len(places), COMPARED, replace=False))]
+
+
+def _blocks(places: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return [places[start : start + BLOCK] for start in range(0, max(1, len(places)), BLOCK)]
+
+
+def _rows(source: Source, places: Any) -> Any:
+    """Return inputs as they came."""
     rows = source.data.train.take(places)
-    return as_they_came(rows.X, rows.columns, rows.table), _labels(config, rows.y)
+    return as_they_came(rows.X, rows.columns, rows.table)
 
 
-def _labels(config: Config, y: NDArray[Any]) -> NDArray[Any]:
-    y = relabel(y, config.problems[0].labels)
+def _labels(config: Config, source: Source, places: Any = slice(None)) -> NDArray[Any]:
+    """Return labels (n,) as the experiment's first problem reads them."""
+    y = relabel(source.data.train.y[places], config.problems[0].labels)
     return y.astype(str) if y.dtype == object else y
 
 
 def _check_labels(config: Config, source: Source, champion: Champion) -> None:
-    retraining.check_labels(champion.pipeline.classes_, _labels(config, source.data.train.y))
+    retraining.check_labels(champion.pipeline.classes_, _labels(config, source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,15 +25,16 @@ def allowed(config: Config, model: Any) -> tuple[Allowed, ...]:
     return seen if found is None else found
 
 
-def check_rows(config: Config, model: Any, rows: Any, numbers: NDArray[Any]) -> list[str]:
-    """Return sentences on cells of a table, as it came, that are not allowed; raise DataError where they are refused.
+def check_rows(config: Config, model: Any, parts: Iterable[tuple[Any, NDArray[Any]]]) -> list[str]:
+    """Return sentences on cells of a table that are not allowed; raise DataError where they are refused.
 
-    numbers (n,): of its rows in the data.
+    parts: of the table, as it came, each with the numbers (n,) of its rows in the data.
     """
     check, reader = Check(allowed(config, model)), reader_of(model)
     if not check.allowed or config.production is None:
         return []
-    check.look(reader.transform(rows) if reader else rows, str(config.dataset.path or config.dataset.name), numbers)
+    for rows, numbers in parts:
+        check.look(reader.transform(rows) if reader else rows, str(config.dataset.path or config.dataset.name), numbers)
     refuse(check, config.production.schema)
     return check.summary
 

@@ -43,16 +43,17 @@ def _rule(name: str, spelling: Spelling) -> str:
 
 
 def coded(
-    column: Column, pieces: Sequence[Any], given: str, spelling: Spelling, first: int = 0
+    column: Column, pieces: Sequence[Any], given: str, spelling: Spelling, first: int = 0, most: int | None = None
 ) -> tuple[Codes, Column]:
     """Return a column's codes (N,), and the column with the values that they stand for.
 
     pieces: pyarrow arrays. Values that the column has already keep their codes. given: where it is from, and first: the
-    number of the first row, for messages. Raises `DataError` for values that are not of the column's role.
+    number of the first row, for messages. most: values of a category; None allows any number of them. Raises
+    `DataError` for values that are not of the column's role, and for too many of them.
     """
-    if column.role in ("category", "text"):
-        return _places(column, pieces, spelling)
     what = f"{given}: column {shown(column.name)}"
+    if column.role in ("category", "text"):
+        return _places(column, pieces, what, spelling, most)
     if column.role == "date":
         return _seconds(column, pieces, what, spelling, first)
     coder = _numbers if column.role == "number" else _yes
@@ -81,11 +82,13 @@ def coded_table(
     given: str,
     spelling: Spelling,
     first: int = 0,
+    most: int | None = None,
 ) -> tuple[Codes, Table]:
     """Return the codes (N, D) of the columns that are inputs, and all columns with roles and values.
 
     table: of the training set, whose roles and values hold here too; None infers them, but for those of ``roles``.
-    Raises `DataError` for types without a role, for values that are not of their column's, and where no input is left.
+    most: values of a category, see `coded`. Raises `DataError` for types without a role, for values that are not of
+    their column's or too many, and where no input is left.
     """
     known = {column.name: column for column in table or ()}
     found = []
@@ -97,7 +100,7 @@ def coded_table(
                 Column.named(name, roles[name]) if name in roles else infer_role(name, pieces, spelling)
             )
             if column.used:
-                codes, column = coded(column, pieces, given, spelling, first)
+                codes, column = coded(column, pieces, given, spelling, first, most)
                 writer.add(codes)
             found.append(column)
         if not writer.width:
@@ -115,7 +118,9 @@ def _refuse_other_types(name: str, pieces: Sequence[Any], given: str, spelling: 
             )
 
 
-def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[Codes, Column]:
+def _places(
+    column: Column, pieces: Sequence[Any], what: str, spelling: Spelling, most: int | None
+) -> tuple[Codes, Column]:
     pa, pc = optional("pyarrow"), optional("pyarrow.compute")
     # A code may be a number in one file and a text in the other; equal ones have one spelling.
 
@@ -126,7 +131,14 @@ def _places(column: Column, pieces: Sequence[Any], spelling: Spelling) -> tuple[
 
     if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
         return _stored(column, texts())
-    new: set[str] = set().union(*(pc.unique(text.drop_null()).to_pylist() for text in texts()))
+    new: set[str] = set()
+    for text in texts():
+        new.update(pc.unique(text.drop_null()).to_pylist())
+        if most is not None and len(new) > most:
+            raise DataError(
+                f"{what} has too many different values; allowed for a category: at most {most:,}, so name it ignore in "
+                "dataset.columns, or text where it holds several words."
+            )
     found = replace(column, values=(*column.values, *sorted(new - set(column.values))))
     value_set = pa.array(found.values, pa.string())
     places = [pc.index_in(text, value_set=value_set).cast(pa.float64()) for text in texts()]

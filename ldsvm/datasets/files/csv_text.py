@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
@@ -17,7 +18,15 @@ from ldsvm.datasets.files.opening import Style
 
 DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t", "pipe": "|", "blanks": opening.BLANKS}  # by the format's name
 UNDEFINED = [bytes([byte]) for byte in b"\x81\x8d\x8f\x90\x9d"]  # in Windows-1252
+NO_TYPES: Mapping[str, Any] = {}
+LONG = 1 << 26  # bytes of a file that takes a while to be looked through, so that is done once
 SHORT = 1 << 18  # of which most first rows are, and quickly read
+
+
+class Batches(Protocol):
+    """What yields batches of some columns: as texts, or of these types, by name."""
+
+    def __call__(self, wanted: Sequence[str], types: Mapping[str, Any] = NO_TYPES) -> Iterator[Any]: ...
 
 
 def read(path: Path, style: Style, texts: Sequence[str]) -> Any:
@@ -38,21 +47,22 @@ def read(path: Path, style: Style, texts: Sequence[str]) -> Any:
     return table.rename_columns([name.strip() for name in table.column_names])
 
 
-def stream(path: Path, style: Style) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Any]]]:
+def stream(path: Path, style: Style) -> tuple[list[str], Batches]:
     """Return the names of the columns, and a function that yields batches of some of them in little memory.
 
-    All values are text, as they are written: what is a number in one batch may be none in the next. Raises what `read`
-    raises, for the rows when they are reached.
+    All values are text, as they are written, but for columns whose pyarrow types are given, by name: what is a number
+    in one batch may be none in the next. Raises what `read` raises, for the rows when they are reached.
     """
     style, even, _ = _scan(path, style)
     with _even_rows(path, style):
         names = _names(path, style)
-    written = {name.strip(): name for name in names}
+    written, text = {name.strip(): name for name in names}, optional("pyarrow").string()
 
-    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+    def batches(wanted: Sequence[str], types: Mapping[str, Any] = NO_TYPES) -> Iterator[Any]:
         only = [*dict.fromkeys([*(written[name] for name in wanted), *(() if even else names[-1:])])]
+        kinds = dict.fromkeys(only, text) | {written[name]: type for name, type in types.items()}
         rows = 0
-        with _even_rows(path, style), _opened(path, style, only, only) as reader:
+        with _even_rows(path, style), _opened(path, style, kinds, only) as reader:
             for batch in reader:
                 rows += len(batch)
                 yield batch.rename_columns([name.strip() for name in only])
@@ -71,7 +81,7 @@ def found_encoding(path: Path, style: Style) -> str:
 
 def _names(path: Path, style: Style, block: int | None = SHORT) -> list[str]:
     try:
-        with _opened(path, style, (), block=block) as reader:
+        with _opened(path, style, {}, block=block) as reader:
             return list(reader.schema.names)
     except optional("pyarrow").ArrowInvalid:
         if block is None:
@@ -98,26 +108,30 @@ def numbers(piece: Any) -> Any:
 
 def _parse(path: Path, style: Style, texts: Sequence[str], only: Sequence[str] = ()) -> Any:
     """Return a table of all columns, or of ``only`` some."""
+    pa, csv = optional("pyarrow"), optional("pyarrow.csv")
     with opening.source(path, style) as source:
-        return optional("pyarrow.csv").read_csv(source, *_options(style, texts, only))
+        return csv.read_csv(source, *_options(style, dict.fromkeys(texts, pa.string()), only))
 
 
 @contextmanager
-def _opened(path: Path, style: Style, texts: Sequence[str], only: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+def _opened(
+    path: Path, style: Style, types: Mapping[str, Any], only: Sequence[str] = (), **options: Any
+) -> Iterator[Any]:
     """Yield a reader of batches, of all columns or of ``only`` some."""
     csv = optional("pyarrow.csv")
-    with opening.source(path, style) as source, csv.open_csv(source, *_options(style, texts, only, **options)) as read:
+    with opening.source(path, style) as source, csv.open_csv(source, *_options(style, types, only, **options)) as read:
         yield read
 
 
 def _options(
-    style: Style, texts: Sequence[str], only: Sequence[str], block: int | None = None, **options: Any
+    style: Style, types: Mapping[str, Any], only: Sequence[str], block: int | None = None, **options: Any
 ) -> tuple[Any, Any, Any]:
-    pa, csv = optional("pyarrow"), optional("pyarrow.csv")
+    csv = optional("pyarrow.csv")
     one = "invalid_row_handler" in options
     reading = csv.ReadOptions(block_size=block or opening.BLOCK, use_threads=not one)
     parsing = csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True, **options)
-    return reading, parsing, csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), include_columns=only)
+    converting = csv.ConvertOptions(column_types=types, include_columns=only, include_missing_columns=one)
+    return reading, parsing, converting
 
 
 @contextmanager
@@ -140,8 +154,8 @@ def _uneven(path: Path, style: Style) -> DataError:
         found.append(row)
         return "skip"
 
-    # Only one thread counts rows; the header is line 1.
-    with _opened(path, style, (), invalid_row_handler=note) as reader:
+    # Only one thread counts rows; the header is line 1. A column that is not there needs no values to be read.
+    with _opened(path, style, {}, ["\0"], invalid_row_handler=note) as reader:
         while not found:
             reader.read_next_batch()
     first = found[0]
@@ -169,6 +183,13 @@ def _without_hexadecimal(table: Any, path: Path, style: Style) -> Any:
 
 def _scan(path: Path, style: Style) -> tuple[Style, bool, bool]:
     """Return the style with its encoding, whether the quotation marks are even in number, and whether there is a 0x."""
+    about = path.stat()
+    scan = _scanned if about.st_size > LONG else _scanned.__wrapped__
+    return scan(path, style, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _scanned(path: Path, style: Style, _size: int, _changed: int) -> tuple[Style, bool, bool]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     given = codecs.lookup(style.encoding).name if style.encoding else opening.marked_encoding(path)
     encoding, marks, hexadecimal, doubted, undefined = "utf-8", 0, False, False, False

@@ -257,7 +257,7 @@ def _columns(found: Found, spec: FileSpec) -> tuple[dict[str, Sequence[Any]], li
         index = index or [*opened.index]
     names = [*dict.fromkeys(name for _, opened in files for name in opened.names)]
     columns = Columns(files, found.format, names)
-    if is_large(sum(opened.rows or 0 for _, opened in files), len(names)):
+    if is_large(sum(opened.rows for _, opened in files), len(names)):
         return {name: [_copy(piece) for piece in spread(columns[name], LOOKED_AT)] for name in names}, index
     return {**columns.read(names)}, index
 

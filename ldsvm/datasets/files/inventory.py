@@ -54,4 +54,4 @@ def _part(file: Path, found: Found, spec: FileSpec) -> Part:
     with faults.reading(file, found.format), file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     name = file.relative_to(found.root).as_posix()
-    return Part(name, digest, 1 if found.format == "text" else tables.count(file, found.format, spec))
+    return Part(name, digest, 1 if found.format == "text" else tables.count(file, found, spec))

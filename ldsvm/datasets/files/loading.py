@@ -70,6 +70,7 @@ def _loaded(spec: FileSpec, name: str, cache_dir: Path, kept: Path) -> Dataset:
 def _key(sets: list[Found], spec: FileSpec) -> str:
     """Return the SHA-256 of the files' names and bytes and of everything that decides how they are read."""
     how = asdict(replace(spec, path="", test_path=None, format=None))
+    del how["snapshots"]
     if sets[0].format == "idx":
         how["label"] = None  # a file, which is among the files below
     sizes = [(found.format, len(found.files)) for found in sets]

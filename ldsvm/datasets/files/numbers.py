@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,8 @@ def matrix(
     `precision.check`.
     """
     if not spelling.plain:
-        columns = columns if isinstance(columns, dict) else {**columns}
-        columns |= {name: [spelling.number(piece) for piece in column] for name, column in columns.items()}
-    columns = _with_percentages(columns, spelling)
+        columns = _spelled(columns, spelling, [*columns])
+    columns = _spelled(columns, spelling, [name for name in columns if is_percentage(columns[name])])
     _refuse_other_types(columns, given, first, rule, spelling)
     widths = {name: _width(name, columns[name], given, first) for name in columns}
     names = tuple(one for name, width in widths.items() for one in _names(name, width))
@@ -74,16 +73,30 @@ def matrix(
     return X, names
 
 
-def _with_percentages(columns: Mapping[str, Column], spelling: Spelling) -> Mapping[str, Column]:
-    """Return columns in which texts such as 45 % are numbers."""
-    ends = {name: is_percentage(column) for name, column in columns.items()}
-    if not any(ends.values()):
-        return columns
-    read = {name: [spelling.number(piece) for piece in columns[name]] for name in columns if ends[name]}
-    if isinstance(columns, dict):
-        columns |= read
-        return columns
-    return {name: read.get(name) or columns[name] for name in columns}
+class _Spelled(Mapping[str, Column]):
+    """Columns of which some have numbers in place of texts; each is read when it is asked for."""
+
+    def __init__(self, columns: Mapping[str, Column], spelling: Spelling, names: Sequence[str]) -> None:
+        self._columns, self._spelling, self._names = columns, spelling, names
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __getitem__(self, name: str) -> Column:
+        column = self._columns[name]
+        return [self._spelling.number(piece) for piece in column] if name in self._names else column
+
+
+def _spelled(columns: Mapping[str, Column], spelling: Spelling, names: Sequence[str]) -> Mapping[str, Column]:
+    """Return columns of which those with these names, such as 45 %, are numbers; a dict is changed."""
+    read = _Spelled(columns, spelling, names)
+    if not isinstance(columns, dict):
+        return read if names else columns
+    columns |= {name: read[name] for name in names}
+    return columns
 
 
 def _names(name: str, width: int | None) -> list[str]:

@@ -31,7 +31,8 @@ def plain(spec: FileSpec, folder: Path) -> FileSpec:
     """Return a spec of plain files: what is none is written below ``folder``, unless the same content is there.
 
     An archive becomes its files, a sheet of a workbook and a table of a database become Parquet files, whose types are
-    kept. Raises `DataError` for what cannot be read.
+    kept. Large tables of text become Arrow files there once they are read, see `large_text`. Raises `DataError` for
+    what cannot be read.
 
     Examples
     --------
@@ -39,9 +40,9 @@ def plain(spec: FileSpec, folder: Path) -> FileSpec:
     'a.csv'
     """
     paths = [None if path is None else _plain(path, spec, folder) for path in (spec.path, spec.test_path)]
+    found = replace(spec, path=str(paths[0]), test_path=paths[1], snapshots=folder)
     if paths == [spec.path, spec.test_path]:
-        return spec
-    found = replace(spec, path=str(paths[0]), test_path=paths[1])
+        return found
     if is_address(spec.path) or Path(spec.path).suffix.lower() in WORKBOOKS:
         return replace(found, format=None, header=True, encoding=None, sheet=None, table=None, query=None)
     return found

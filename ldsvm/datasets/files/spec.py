@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,11 @@ class FileSpec:
     missing_values : marks of missing numbers in a table, such as "?" or -999, beside the empty field, NA and the like
     sheet : of a workbook; None is the only one that has rows
     table, query : what to read of a database, one of them; before a table's name a schema's may stand, with a point
+    snapshots : a folder for the Arrow files that large tables of text become; None reads these whole. It decides no
+        value, and no key of an experiment sets it: `ldsvm.datasets.files.snapshots.plain` does
 
-    The names of the fields after ``path`` are those of the section ``dataset`` of an experiment, and messages call
-    them so.
+    The names of the other fields after ``path`` are those of the section ``dataset`` of an experiment, and messages
+    call them so.
 
     Examples
     --------
@@ -61,3 +64,4 @@ class FileSpec:
     sheet: str | None = None
     table: str | None = None
     query: str | None = None
+    snapshots: Path | None = field(default=None, compare=False, repr=False)

@@ -85,7 +85,7 @@ def _parquet(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], B
 
 def _arrow(file: Path) -> tuple[list[tuple[str, Any]], Callable[[Any], Any], Batches]:
     def batches(names: Sequence[str], rows: int) -> Iterator[Any]:
-        for batch in tables.batches_of(file):
+        for batch in tables.batches_of(file, names):
             for start in range(0, len(batch), rows):
                 yield batch.slice(start, rows)
 

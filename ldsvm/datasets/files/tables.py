@@ -10,7 +10,7 @@ from typing import Any
 from ldsvm.checks import index_columns
 from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError, Rows
-from ldsvm.datasets.files import csv_text, expansion, faults, numbers, values
+from ldsvm.datasets.files import csv_text, expansion, faults, large_text, numbers, values
 from ldsvm.datasets.files.coding import Table, coded_table, mixed
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.kinds import plain
@@ -23,18 +23,21 @@ from ldsvm.datasets.large import is_large
 from ldsvm.datasets.room import check_room
 from ldsvm.datasets.words import shown
 
+# Values of a category that dataset.columns asks for: feature steps are fitted to as many rows of a large table.
+ASKED = 200_000
+
 
 @dataclass(frozen=True)
 class Opened:
     """One file: the names of its columns, repeated ones too, and a function that reads some of them as a table.
 
-    index: the columns that are the index of the rows, where the file says so. rows: how many, where that is known.
+    rows: how many. index: the columns that are the index of the rows, where the file says so.
     """
 
     names: Sequence[str]
     load: Callable[[list[str]], Any]
+    rows: int
     index: Sequence[str] = ()
-    rows: int | None = None
 
 
 class Columns(Mapping[str, list[Any]]):
@@ -89,16 +92,19 @@ def read(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows |
     return replace(rows, table=rows_test.table), rows_test  # with the values that only the test set has
 
 
-def count(file: Path, format: str, spec: FileSpec) -> int:
-    """Return the number of rows of one file."""
-    with faults.reading(file, format):
-        opened = OPEN[format](file, spec)
-        return len(opened.load([opened.names[0]]))
+def count(file: Path, found: Found, spec: FileSpec) -> int:
+    """Return the number of rows of one of the files that were found."""
+    with faults.reading(file, found.format):
+        return open_file(file, found, spec).rows
 
 
 def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
     """Open one of the files that were found, with the columns that its folders give."""
-    opened, values = OPEN[found.format](file, spec), found.values.get(file, {})
+    if found.format in csv_text.DELIMITERS:
+        opened = _separated(file, found, spec)
+    else:
+        opened = {"parquet": _parquet, "arrow": _arrow}[found.format](file)
+    values = found.values.get(file, {})
     if not values:
         return opened
     check_apart(values, opened.names, file)
@@ -109,7 +115,7 @@ def open_file(file: Path, found: Found, spec: FileSpec) -> Opened:
             table = table.append_column(name, optional("pyarrow").repeat(values[name], len(table)))
         return table.select(names)
 
-    return Opened([*opened.names, *values], load, opened.index, opened.rows)
+    return Opened([*opened.names, *values], load, opened.rows, opened.index)
 
 
 def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None) -> tuple[Rows, Layout]:
@@ -121,7 +127,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None
     if plan.text is not None:
         return rows, plan
     if (training and (spec.roles or mixed(inputs, spelling))) or table is not None:
-        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling)
+        codes, table = coded_table(inputs, table, dict(spec.roles), found.given, spelling, most=ASKED)
         return replace(rows, X=codes, columns=tuple(one.name for one in table if one.used), table=table), plan
     X, names = numbers.matrix(inputs, found.given, spelling=spelling, precise=training)
     return replace(rows, X=X, columns=names), plan
@@ -146,7 +152,7 @@ def _opened(
     inputs: Mapping[str, numbers.Column]
     columns = inputs = Columns(files, found.format, plan.inputs)
     others = [name for name in plan.names if name not in plan.inputs or name in (plan.group, plan.time)]
-    if is_large(sum(opened.rows or 0 for _, opened in files), len(plan.inputs)):
+    if is_large(sum(opened.rows for _, opened in files), len(plan.inputs)):
         read = columns.read(others)
     else:
         read = columns.read(plan.names)
@@ -186,7 +192,7 @@ def parquet(path: Path) -> Any:
     return optional("pyarrow.parquet").ParquetFile(path, memory_map=True, page_checksum_verification=True)
 
 
-def _parquet(path: Path, _spec: FileSpec) -> Opened:
+def _parquet(path: Path) -> Opened:
     file = parquet(path)
     schema = file.schema_arrow
 
@@ -197,7 +203,7 @@ def _parquet(path: Path, _spec: FileSpec) -> Opened:
         # A file of its own each, and not `read_table`, which makes columns out of folders such as year=2024.
         return file.read(columns=names).select(names)
 
-    return Opened(schema.names, load, index_columns(schema), file.metadata.num_rows)
+    return Opened(schema.names, load, file.metadata.num_rows, index_columns(schema))
 
 
 def _stored(facts: Any, names: set[str]) -> int:
@@ -207,47 +213,53 @@ def _stored(facts: Any, names: set[str]) -> int:
     return sum(one.total_uncompressed_size for one in columns if one.path_in_schema.partition(".")[0] in names)
 
 
-def _arrow(path: Path, _spec: FileSpec) -> Opened:
-    table = _all_batches(path)
-    return Opened(table.column_names, table.select, index_columns(table.schema), len(table))
+def _arrow(path: Path) -> Opened:
+    schema = arrow(path).schema
+    rows = sum(map(len, batches_of(path, schema.names[:1])))
+
+    def load(names: list[str]) -> Any:
+        batches, size = [], 0
+        for batch in batches_of(path, names):
+            size += batch.nbytes
+            expansion.check(path, path.stat().st_size, size)
+            batches.append(batch)
+        return optional("pyarrow").Table.from_batches(batches, arrow(path, names).schema).select(names)
+
+    return Opened(schema.names, load, rows, index_columns(schema))
 
 
-def _all_batches(path: Path) -> Any:
-    """Return the table of an Arrow file or stream, whose batches may be compressed."""
-    batches, size = [], 0
-    for batch in batches_of(path):
-        size += batch.nbytes
-        expansion.check(path, path.stat().st_size, size)
-        batches.append(batch)
-    return optional("pyarrow").Table.from_batches(batches, arrow(path).schema)
-
-
-def arrow(path: Path) -> Any:
-    """Return the reader of an Arrow file or stream."""
+def arrow(path: Path, names: Sequence[str] = ()) -> Any:
+    """Return the reader of an Arrow file or stream, of all columns or of some; others are not unpacked."""
     ipc, source = optional("pyarrow.ipc"), optional("pyarrow").memory_map(str(path))
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
-    return (ipc.open_file if is_file else ipc.open_stream)(source)
+    opened = ipc.open_file if is_file else ipc.open_stream
+    known = arrow(path).schema.names if names else []
+    places = [place for place, name in enumerate(known) if name in names]
+    if len(places) == len(known):  # what is not packed is then mapped, and not copied
+        return opened(source)
+    return opened(source, options=ipc.IpcReadOptions(included_fields=places))
 
 
-def batches_of(path: Path) -> Iterator[Any]:
-    """Yield the record batches of an Arrow file or stream."""
-    reader = arrow(path)
+def batches_of(path: Path, names: Sequence[str]) -> Iterator[Any]:
+    """Yield the record batches of an Arrow file or stream, with these columns in the file's order."""
+    reader = arrow(path, names)
     count = getattr(reader, "num_record_batches", None)  # which a stream does not know
     yield from reader if count is None else map(reader.get_batch, range(count))
 
 
-def _separated(delimiter: str) -> Callable[[Path, FileSpec], Opened]:
-    def opened(path: Path, spec: FileSpec) -> Opened:
-        words, style = _words(spec), Style(delimiter, spec.header, spec.encoding)
-        if spec.decimal == "," or spec.thousands == ".":  # as they are written: 1.234 may be a thousand
-            names, _ = csv_text.stream(path, style)
-            guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
-            words += [name for name in names if name not in guessed]
-        table = _as_written(csv_text.read(path, style, words), spec.label or "label", path, style)
-        return Opened(table.column_names, table.select, (), len(table))
-
-    return opened
+def _separated(path: Path, found: Found, spec: FileSpec) -> Opened:
+    """Open a file of text: in memory, or, where the files are large, as an Arrow file that it becomes."""
+    words, style = _words(spec), Style(csv_text.DELIMITERS[found.format], spec.header, spec.encoding)
+    if spec.decimal == "," or spec.thousands == ".":  # as they are written: 1.234 may be a thousand
+        names, _ = csv_text.stream(path, style)
+        guessed = {spec.label or "label", spec.time} - set(spec.columns or ())
+        words += [name for name in names if name not in guessed]
+    label = spec.label or "label"
+    if spec.snapshots is not None and large_text.are_large(found.files):
+        return _arrow(large_text.snapshot(path, found.format, style, words, label, spec.snapshots))
+    table = _as_written(csv_text.read(path, style, words), label, path, style)
+    return Opened(table.column_names, table.select, len(table))
 
 
 def _as_written(table: Any, label: str, path: Path, style: Style) -> Any:
@@ -259,10 +271,3 @@ def _as_written(table: Any, label: str, path: Path, style: Style) -> Any:
         table[label].is_valid(), csv_text.read(path, style, [label])[label], pa.scalar(None, pa.string())
     )
     return table.set_column(table.column_names.index(label), label, texts)
-
-
-OPEN: dict[str, Callable[[Path, FileSpec], Opened]] = {
-    "parquet": _parquet,
-    "arrow": _arrow,
-    **{format: _separated(delimiter) for format, delimiter in csv_text.DELIMITERS.items()},
-}

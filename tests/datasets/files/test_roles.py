@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ldsvm.datasets import DataError, cache
-from ldsvm.datasets.files import FileSpec, read
+from ldsvm.datasets.files import FileSpec, read, tables
 from ldsvm.datasets.files.coding import coded, coded_table, frame, read_frame
 from ldsvm.datasets.files.roles import infer_role, listed
 from ldsvm.datasets.files.spellings import Spelling
@@ -210,6 +210,20 @@ def test_types_of_parquet_have_roles(tmp_path: Path) -> None:
     assert rows.table is not None
     assert [one.role for one in rows.table] == ["category", "number", "date", "yes/no"]
     assert rows.X[:, 1].tolist()[:2] == [1.5, 2.25] and rows.X[:, 2].tolist()[:2] == [0.001, 0.002]
+
+
+def test_a_category_has_only_so_many_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ASKED", 100)
+    for n in (101, 100):
+        lines = ["who,size,label", *(f"c{i % n},{i},{'ab'[i % 2]}" for i in range(400))]
+        (tmp_path / "a.csv").write_text("\n".join(lines))
+        spec = FileSpec(str(tmp_path / "a.csv"), roles=(("who", "category"),))
+        if n == 100:
+            found = read(spec).train
+            assert found.table is not None and len(found.table[0].values) == n
+            continue
+        with pytest.raises(DataError, match=r"a.csv: column 'who' has too many different values; .* at most 100, so"):
+            read(spec)
 
 
 def test_a_table_of_numbers_stays_a_matrix(tmp_path: Path) -> None:
