@@ -18,7 +18,6 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
-from ldsvm.methods.label_map import Coarser
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -112,6 +111,8 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
 
 def fit_and_judge(job: Job, prepared: Prepared, labels: str, repeats: int, tell: Tell) -> Judged:
     """Fit the single point of a job on the training set and score it on the test set; for the runner's process."""
+    from ldsvm.methods.label_map import Coarser
+
     data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
     model, method = fit.model, lookup(job.method.estimator)
