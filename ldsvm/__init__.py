@@ -6,12 +6,16 @@ for files, `onnx_inputs` for the graph that `to_onnx` writes. `RowBlocks` are ro
 `Serial`, `Threads` and `OnRay` who works on them, and `BlockError` is what they raise.
 """
 
-from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
-from ldsvm.estimator import LDSVMClassifier
-from ldsvm.export import onnx_inputs, to_onnx
-from ldsvm.path import fit_path
-from ldsvm.saving import load, save
-from ldsvm.sizes import size_path, smallest
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
+    from ldsvm.estimator import LDSVMClassifier
+    from ldsvm.export import onnx_inputs, to_onnx
+    from ldsvm.path import fit_path
+    from ldsvm.saving import load, save
+    from ldsvm.sizes import size_path, smallest
 
 __all__ = [
     "BlockError",
@@ -30,3 +34,25 @@ __all__ = [
     "to_onnx",
 ]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ldsvm.blocks": ("BlockError", "OnRay", "RowBlocks", "Serial", "Threads"),
+    "ldsvm.estimator": ("LDSVMClassifier",),
+    "ldsvm.export": ("onnx_inputs", "to_onnx"),
+    "ldsvm.path": ("fit_path",),
+    "ldsvm.saving": ("load", "save"),
+    "ldsvm.sizes": ("size_path", "smallest"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: scikit-learn takes seconds, and not every process needs it."""
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = found = getattr(import_module(home), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _get_feature_names, column_or_1d, validate_data
 
 from ldsvm.typing import Array
 
+PLAIN = "biuU"  # kinds of labels that need no look of scikit-learn's, which a process of Ray's need not load for them
 LARGEST = 1e150  # beyond this squares leave float64
 # What pandas calls the index of rows where it writes it, and where it reads it again.
 NAMELESS = re.compile(r"|__index_level_\d+__|Unnamed: \d+(_level_\d+)?(\.\d+)?")
@@ -38,6 +36,8 @@ def check_X(estimator: Any, X: Any, *, sparse: bool, reset: bool, largest: float
 
     ``reset`` learns the number and names of features, otherwise they are checked.
     """
+    from sklearn.utils.validation import _get_feature_names, validate_data
+
     if sp.issparse(X) and not sparse:
         raise TypeError(
             f"Sparse data was passed for X, but map={estimator.map!r} needs dense data: use X.toarray(), a reduction "
@@ -74,6 +74,11 @@ def check_values(X: Any, names: Any = None, largest: float = LARGEST) -> None:
 def check_labels(y: Any) -> Any:
     """Labels y (N,) of a classification problem, without missing ones or infinity; see `label_array`."""
     y = label_array(y)
+    if y.dtype.kind in PLAIN and (len(y) <= 20 or 2 * len(np.unique(y)) <= len(y)):
+        return y  # the rest would have nothing to say
+    from sklearn.utils import assert_all_finite
+    from sklearn.utils.multiclass import check_classification_targets
+
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
@@ -95,6 +100,8 @@ def label_array(y: Any, name: str = "y") -> Any:
         with suppress(ValueError):  # rows of different lengths
             values = np.array(y, dtype=object)
     if not np.size(values) or (np.ndim(values) != 1 and np.shape(values)[1:] != (1,)):
+        from sklearn.utils import column_or_1d
+
         return column_or_1d(y)  # says what is wrong
     missing = np.zeros(0, dtype=np.intp)
     if kind in "OT":
@@ -103,11 +110,20 @@ def label_array(y: Any, name: str = "y") -> Any:
         missing = np.flatnonzero(np.isnan(values) if kind == "f" else np.isnat(values))
     if missing.size:
         raise ValueError(f"{name} has a missing label in row {missing[0]}; every row needs one.")
-    values = column_or_1d(values, warn=True)
+    values = _column(values)
     if values.dtype != object:
         return values
     found = _of_one_kind(values, name)
     return np.array(found.tolist()) if isinstance(y, list | tuple) else found
+
+
+def _column(y: Any) -> Any:
+    """Labels (N,) as an array; a column (N, 1) comes with a warning."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in f"{PLAIN}f":
+        return np.ascontiguousarray(y)
+    from sklearn.utils import column_or_1d
+
+    return column_or_1d(y, warn=True)
 
 
 def _missing(label: Any) -> bool:
@@ -137,6 +153,8 @@ def _of_one_kind(y: Any, name: str) -> Any:
 
 def check_class_weight(class_weight: Any, classes: Any, y: Any, sample_weight: Array | None) -> Array:
     """The weight of every class (K,), finite and not negative."""
+    from sklearn.utils import compute_class_weight
+
     try:
         weight = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=sample_weight)
     except (TypeError, ValueError) as error:

@@ -29,8 +29,8 @@ ORDER = (
 # What one process imports, one after the other; scikit-learn loads some heavy libraries by itself (pandas, and with it
 # pyarrow, where installed), which is not ours.
 FIRST = (
-    "sklearn.base", "ldsvm", "ldsvm.methods", "ldsvm.datasets", "ldsvm.datasets.files", "ldsvm.datasets.features",
-    "flows.__main__", "ldsvm.experiment.config.load", "ldsvm.report.build",
+    "sklearn.base", "ldsvm", "ldsvm.estimator", "ldsvm.methods", "ldsvm.datasets", "ldsvm.datasets.files",
+    "ldsvm.datasets.features", "flows.__main__", "ldsvm.experiment.config.load", "ldsvm.report.build",
 )  # fmt: skip
 WATCH = """
 import importlib, json, sys
@@ -43,23 +43,36 @@ print(json.dumps(news))
 """
 
 
+def news(*names: str) -> dict[str, set[str]]:
+    """What each of these modules loads beyond those before it, in a process of its own."""
+    command = [sys.executable, "-c", WATCH, *names]
+    done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    return {name: set(new) for name, new in json.loads(done.stdout).items()}
+
+
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, set[str]]:
-    """What each module of FIRST loads beyond those before it, in a process of its own."""
-    command = [sys.executable, "-c", WATCH, *FIRST]
-    done = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
-    return {name: set(news) for name, news in json.loads(done.stdout).items()}
+    return news(*FIRST)
 
 
 @pytest.mark.slow
 def test_imports_load_no_heavy_library(loaded: dict[str, set[str]]) -> None:
     # import cost is a feature: frameworks, plotting and compilers load when used
-    assert "ldsvm.estimator" in loaded["ldsvm"]
+    assert "ldsvm.estimator" in loaded["ldsvm.estimator"]
     heavy = {"prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"}
     for name in FIRST[1:]:
         if name == "ldsvm.experiment.config.load":
             heavy -= {"pydantic"}  # which checks what a file says
         assert not heavy & loaded[name], name
+
+
+@pytest.mark.slow
+def test_processes_that_fit_no_model_of_scikit_learns_do_not_load_it() -> None:
+    # seconds in each worker of Ray, and before each command line says a word
+    found = news("ldsvm", "ldsvm.experiment.search.worker", "flows.service", "ldsvm.report.build", "ldsvm.blocks.shard")
+    assert "numpy" not in found["ldsvm"] and "ldsvm.blocks.shard" in found["ldsvm.blocks.shard"]
+    for name, modules in found.items():
+        assert not {"sklearn", "pandas", "pyarrow", "prefect", "mlflow", "ray"} & modules, name
 
 
 @pytest.mark.slow

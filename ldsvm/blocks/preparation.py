@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.random import sample_without_replacement
 
 from ldsvm.blocks.executors import Team
 from ldsvm.blocks.inputs import joined
@@ -104,6 +103,8 @@ def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState)
 
 def _numbers(N: int, size: int, random_state: np.random.RandomState) -> Array:
     if N > MANY:
+        from sklearn.utils.random import sample_without_replacement
+
         return np.sort(sample_without_replacement(N, size, random_state=random_state))
     return np.sort(random_state.choice(N, size, replace=False))
 

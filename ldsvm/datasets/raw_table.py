@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from ldsvm.datasets.files.coding import read_frame
 from ldsvm.datasets.table_graph import graph_inputs
-from ldsvm.datasets.table_schema import Allowed
 
 
 class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -21,7 +20,7 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     roles : what each input column is, by name: "number", "category", "yes/no", "date" or "text"
     days : how dates are written, by name, where they are texts; "ISO8601" or a format of `strptime`
-    schema : what each column had in training; only models of older versions have it here, see `schema_of`
+    schema : what each column had in training; only models of older versions have it here, see `read_tables.schema_of`
 
     Examples
     --------
@@ -57,16 +56,3 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def add_nodes(self, graph: Any, x: str) -> str:
         """Add nothing to an ONNX graph: its inputs are typed already."""
         return x
-
-
-def schema_of(model: Any) -> tuple[Allowed, ...]:
-    """Return what the columns of a table had when a model was trained on it; nothing for other inputs."""
-    reader = reader_of(model)
-    schema = getattr(model, "schema_", None) or (reader.schema if reader else None)
-    return tuple(Allowed(**one) for one in schema or ())
-
-
-def reader_of(model: Any) -> RawTable | None:
-    """Return the first step of a fitted model where it reads mixed tables; None for other models."""
-    first = getattr(model, "steps", [("", None)])[0][1]
-    return first if isinstance(first, RawTable) else None

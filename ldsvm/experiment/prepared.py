@@ -20,7 +20,6 @@ from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.coding import frame
 from ldsvm.datasets.files.roles import listed
-from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.table_schema import Allowed, seen
@@ -79,6 +78,8 @@ class Prepared:
         file = self.folder / PIPELINE
         steps = [*(loads(file.read_bytes()).steps if file.exists() else ()), ("model", model)]
         if self.table is not None:
+            from ldsvm.datasets.raw_table import RawTable
+
             roles = {column["name"]: column["role"] for column in self.table if column["role"] in INPUTS}
             days = {column["name"]: column["how"] for column in self.table if column["how"]}
             steps = [("read", RawTable(roles, days).fit(None)), *steps]

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.state import Info, State
@@ -57,6 +56,8 @@ def better(old: SVMs, new: SVMs, before: Array, after: Array) -> SVMs:
 def warn_of_gap(gap: float) -> None:
     """Tell when the exact solver's answer is not exact."""
     if gap > WORST_GAP:
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(
             f"The g-step reached a relative duality gap of {gap:.1e} only, more than {WORST_GAP:g}; the better of the "
             "old and the new SVM is kept: scale the features, or lower C.",

@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import _ovr_decision_function
 
 from ldsvm.typing import Array
 
@@ -47,6 +46,8 @@ class Scheme:
             return decisions[:, 0]
         if self.kind == "ovr":
             return decisions
+        from sklearn.utils.multiclass import _ovr_decision_function
+
         # votes, with ties broken by the sum of confidences (scikit-learn's rule)
         votes: Array = _ovr_decision_function(decisions < 0, -decisions, self.n_classes)
         return votes

@@ -4,6 +4,5 @@ from ldsvm.maps.adaptive_rbf import AdaptiveRBF
 from ldsvm.maps.base import Family, Map
 from ldsvm.maps.linear import Linear
 from ldsvm.maps.rbf import RBF
-from ldsvm.maps.regressor import Regressor
 
-__all__ = ["RBF", "AdaptiveRBF", "Family", "Linear", "Map", "Regressor"]
+__all__ = ["RBF", "AdaptiveRBF", "Family", "Linear", "Map"]

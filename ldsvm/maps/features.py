@@ -6,13 +6,13 @@ ever exists.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import get_config
 
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Map, Regression
@@ -31,8 +31,9 @@ def row_blocks(n_rows: int, width: int, numbers: int = BLOCK) -> Iterator[slice]
 
     Fewer where ``sklearn.set_config(working_memory=...)`` allows less than these numbers take in float64.
     """
-    allowed = int(get_config()["working_memory"] * 2**20) // 8
-    size = max(1, min(numbers, allowed) // max(1, width))
+    if (sklearn := sys.modules.get("sklearn")) is not None:  # else nobody has set it
+        numbers = min(numbers, int(sklearn.get_config()["working_memory"] * 2**20) // 8)
+    size = max(1, numbers // max(1, width))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

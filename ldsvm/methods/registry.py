@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ldsvm import memory as machine
-from ldsvm.methods import approximations, memory, neighbours, others, ours, reductions, sizes, svm
+from ldsvm.methods import explicit_features as features
+from ldsvm.methods import memory, neighbours, others, ours, reductions, sizes, svm
 
 # Widths 1 / (D Var(X)) of inputs in [0, 1]: about 0.1 for tens of them, 0.01 for many hundreds.
 GAMMA = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -83,10 +84,10 @@ METHODS: dict[str, Method] = {
         {"reduce__shrinkage": (1e-3, 0.1, 0.9), **_prefixed("classify", REST)},
         memory.kernel_svm,
     ),
-    "nystroem_svm": Method(approximations.nystroem_svm, MAP_SVM, memory.features),
-    "nystroem_kmeans_svm": Method(approximations.nystroem_kmeans_svm, MAP_SVM, memory.features),
-    "fourier_svm": Method(approximations.fourier_svm, MAP_SVM, memory.features),
-    "rbf_network": Method(approximations.rbf_network, {**MAP, "classify__alpha": (1e-4, 1e-2, 1.0)}, memory.features),
+    "nystroem_svm": Method(features.nystroem_svm, MAP_SVM, memory.features),
+    "nystroem_kmeans_svm": Method(features.nystroem_kmeans_svm, MAP_SVM, memory.features),
+    "fourier_svm": Method(features.fourier_svm, MAP_SVM, memory.features),
+    "rbf_network": Method(features.rbf_network, {**MAP, "classify__alpha": (1e-4, 1e-2, 1.0)}, memory.features),
     "mlp": Method(
         others.mlp, {"hidden_layer_sizes": (100, 300), "alpha": (1e-4, 1e-2), "learning_rate_init": (1e-3, 1e-2)}
     ),

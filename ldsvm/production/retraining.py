@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
 from ldsvm.datasets.column import Column
-from ldsvm.datasets.raw_table import reader_of
+from ldsvm.datasets.read_tables import reader_of
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig

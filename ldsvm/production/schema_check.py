@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError
 from ldsvm.datasets.column import INPUTS
-from ldsvm.datasets.raw_table import reader_of, schema_of
+from ldsvm.datasets.read_tables import reader_of, schema_of
 from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.schema import Config

@@ -21,7 +21,7 @@ from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.find import TABLES, find, holds
 from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
-from ldsvm.datasets.raw_table import reader_of
+from ldsvm.datasets.read_tables import reader_of
 from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.schema import Config

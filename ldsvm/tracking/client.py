@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ldsvm.atomic import alone
-from ldsvm.datasets.raw_table import reader_of
+from ldsvm.datasets.read_tables import reader_of
 from ldsvm.experiment.storing import trusted
 from ldsvm.tracking import run_owner
 from ldsvm.tracking.pages import KIND, MODELS, PIPELINE, view

@@ -24,7 +24,7 @@ import numpy as np
 
 from ldsvm.datasets import DataError
 from ldsvm.datasets.column import INPUTS
-from ldsvm.datasets.raw_table import reader_of, schema_of
+from ldsvm.datasets.read_tables import reader_of, schema_of
 from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import shown, unknown
 from ldsvm.experiment import schema_file

@@ -11,7 +11,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVR
 
 from ldsvm import LDSVMClassifier
-from ldsvm.maps import Linear, Regressor
+from ldsvm.maps import Linear
+from ldsvm.maps.regressor import Regressor
 
 
 @pytest.mark.parametrize("L", [1, 2])

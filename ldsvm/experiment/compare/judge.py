@@ -19,7 +19,6 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
-from ldsvm.methods.label_map import Coarser
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -117,6 +116,8 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
     With `how.refit` the model is that of a second fit, to which the validation rows belong too; all that is said about
     the course of the training is of the first.
     """
+    from ldsvm.methods.label_map import Coarser
+
     data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
     model = fit_again(job, fit, data, tell).model if how.refit else fit.model

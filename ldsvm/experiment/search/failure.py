@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from sklearn.utils._param_validation import InvalidParameterError
 
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import OverLimit, reached
 
 # Exactly these types: what derives from them, such as an error on a file, may well have been of the day.
 FAULTS = frozenset({
-    FloatingPointError, InvalidParameterError, np.linalg.LinAlgError, OverflowError, TypeError, ValueError,
-    ZeroDivisionError,
+    FloatingPointError, np.linalg.LinAlgError, OverflowError, TypeError, ValueError, ZeroDivisionError,
 })  # fmt: skip
 
 
@@ -78,7 +76,9 @@ def _kind(error: BaseException) -> Kind:
         return Kind.NOT_RUN
     if isinstance(error, OverLimit):
         return Kind.MEMORY_LIMIT
-    return Kind.FAULT if type(error) in FAULTS else Kind.ACCIDENT
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    return Kind.FAULT if type(error) in (*FAULTS, InvalidParameterError) else Kind.ACCIDENT
 
 
 def sentence(error: BaseException) -> str:
