@@ -81,7 +81,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     alpha : float or "auto", default="auto"
         Ridge of the map (the paper's lambda). "auto" takes the power of ten from 1e-6 to 100 with the fewest
         leave-one-out errors of the first regression, which have a closed form: no row is set aside and nothing is
-        fitted twice. It looks at 2,000 rows and half the centres, 500 at most. Learned centres fit harder than those:
+        fitted twice. It looks at 2,000 rows and 500 centres at most. Learned centres fit harder than those:
         search it from 1e-3 to 1 there, the more the fewer the rows.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class. "balanced" is N / (K N_k) for class k of N_k rows (sums of their weights,

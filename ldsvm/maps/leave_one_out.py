@@ -38,7 +38,9 @@ class Sample:
     cost: Array
 
     def thinned(self, size: int) -> Sample:
-        """Return so many of the rows, evenly spaced."""
+        """Return so many of the rows, evenly spaced, or all of them where they are fewer."""
+        if len(self.y) <= size:
+            return self
         rows = np.linspace(0, len(self.y) - 1, size).astype(int)
         return Sample(self.X[rows], *(part[rows] for part in (self.y, self.Z, self.weight, self.cost)))
 

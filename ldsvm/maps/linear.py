@@ -37,7 +37,7 @@ class Linear(FeatureFamily):
         self.lam = lam
 
     def chosen(self, sample: Sample, scale: float) -> Linear:
-        if min(sample.X.shape) > WIDE:
+        if sample.X.shape[1] > WIDE:
             sample = sample.thinned(WIDE)
         X = sample.X if sp.issparse(sample.X) else sample.X.astype(np.float64)
         return Linear(choose(sample, lambda gamma: X, [scale], ridges(self.lam))[1])

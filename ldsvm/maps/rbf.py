@@ -10,7 +10,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
-from ldsvm.maps.leave_one_out import CENTERS, WIDTHS, Sample, choose, ridges
+from ldsvm.maps.leave_one_out import CENTERS, ROWS, WIDTHS, Sample, choose, ridges
 from ldsvm.typing import Array
 
 # Lloyd steps after a random start, at least and at most; between them one per row and centre: the fewer rows a centre
@@ -98,12 +98,12 @@ class RBF(FeatureFamily):
         return "auto" in (self.gamma, self.lam)
 
     def chosen(self, sample: Sample, scale: float) -> RBF:
-        X = sample.X.astype(np.float64)
-        distinct = distinct_rows(X)
-        M = min(CENTERS, max(len(distinct) if self.n_basis is None else self.n_basis, 2) // 2, len(distinct))
-        centers = X[distinct[np.linspace(0, len(distinct) - 1, M).astype(int)]]
-        gammas = [scale * width for width in WIDTHS] if self.gamma == "auto" else [self.width(scale)]
-        gamma, lam = choose(sample, lambda gamma: Gaussians(centers, gamma)(X, np.float64), gammas, ridges(self.lam))
+        """The width by few rows and centres; the ridge by more, since with fewer centres it would be too small."""
+        M, gamma = min(CENTERS, self.n_basis or CENTERS), self.width(scale)
+        if self.gamma == "auto":
+            gammas = [scale * width for width in WIDTHS]
+            gamma = _chosen(sample.thinned(ROWS // 2), max(1, M // 2), gammas, ridges(self.lam))[0]
+        lam = self.lam if not isinstance(self.lam, str) else _chosen(sample, M, [gamma], ridges(self.lam))[1]
         return RBF(self.n_basis, self.centers, gamma, lam, self.asked)
 
     def width(self, scale: float) -> float:
@@ -139,6 +139,14 @@ class RBF(FeatureFamily):
         if self.centers == "random":
             return start
         return _lloyd(X, start, weight, n_threads)
+
+
+def _chosen(sample: Sample, M: int, gammas: list[float], alphas: tuple[float, ...]) -> tuple[float, float]:
+    """Return the best width and ridge with M of the sample's rows as centres."""
+    X = sample.X.astype(np.float64)
+    distinct = distinct_rows(X)
+    centers = X[distinct[np.linspace(0, len(distinct) - 1, min(M, len(distinct))).astype(int)]]
+    return choose(sample, lambda gamma: Gaussians(centers, gamma)(X, np.float64), gammas, alphas)
 
 
 def check_spread(spread: float) -> None:
