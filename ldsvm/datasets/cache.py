@@ -109,7 +109,9 @@ def write(path: Path, raw: Raw, about: Mapping[str, str] | None = None) -> None:
 
 
 def _read(path: Path) -> tuple[Raw, str]:
-    file = optional("pyarrow.parquet").ParquetFile(path, memory_map=True)
+    # The values of categories are in the metadata; pyarrow's own limit is 100 MB.
+    limits = dict.fromkeys(("thrift_string_size_limit", "thrift_container_size_limit"), 2**31 - 1)
+    file = optional("pyarrow.parquet").ParquetFile(path, memory_map=True, **limits)
     about: dict[bytes, bytes] = file.schema_arrow.metadata or {}
     if about[b"ldsvm.version"] != VERSION:
         raise ValueError(f"format version {about[b'ldsvm.version'].decode()}, not {VERSION.decode()}")

@@ -16,9 +16,15 @@ from ldsvm.datasets.large import is_large
 NUMBERS = 16  # as many of them as a text in memory takes
 
 
-def are_many(texts: int) -> bool:
-    """Return whether so many texts are too large for memory."""
-    return is_large(texts, NUMBERS)
+def are_many(texts: int, size: int) -> bool:
+    """Return whether so many texts, of so many bytes, are too large for memory, and for the metadata of a file.
+
+    Examples
+    --------
+    >>> are_many(1_000, 50_000), are_many(1_000_000, 50_000_000)
+    (False, True)
+    """
+    return is_large(texts, NUMBERS) or is_large(size, 1)
 
 
 class StoredTexts(Sequence[str]):

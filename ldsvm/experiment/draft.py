@@ -91,7 +91,7 @@ def find_out(spec: FileSpec, header: bool | None = None) -> Found:
             found = _looked_over(spec, header)
         except DataError as error:  # what was unpacked has a name of its own
             raise DataError(str(error).replace(spec.path, given.path)) from None
-    source = {field: getattr(given, field) for field in ("path", "sheet", "table", "query")}
+    source = {field: getattr(given, field) for field in ("path", "sheet", "table", "query", "snapshots")}
     return replace(found, spec=replace(found.spec, **source, header=found.spec.header and header is not False))
 
 

@@ -62,6 +62,18 @@ def test_a_table_in_files_is_the_one_in_memory(spec: FileSpec, tmp_path: Path, m
             pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
 
 
+def test_texts_of_a_test_set_may_be_the_larger_ones(
+    spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    customers(300, 2).to_parquet(tmp_path / "test.parquet")
+    small = loaded(spec, tmp_path / "small")
+    monkeypatch.setattr(large, "LARGE", 20_000)  # 120 texts lie in memory, 300 in a file
+    found = loaded(spec, tmp_path / "large")
+    assert found.train.table is not None and isinstance(found.train.table[-1].values, StoredTexts)
+    for ours, theirs in zip(tables(found), tables(small), strict=True):
+        pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+
+
 @pytest.mark.parametrize("columns", [None, ("visits", "age")], ids=["codes", "numbers"])
 def test_without_texts_the_digest_is_the_same_too(
     spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: tuple[str, ...] | None

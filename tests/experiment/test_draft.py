@@ -13,7 +13,7 @@ import pytest
 from flows.__main__ import main
 from ldsvm.datasets import DataError, Rows, large
 from ldsvm.datasets.column import Column
-from ldsvm.datasets.files import FileSpec
+from ldsvm.datasets.files import FileSpec, large_text
 from ldsvm.datasets.files.dialect import look
 from ldsvm.datasets.leaks import leaks
 from ldsvm.experiment import draft
@@ -51,6 +51,19 @@ def words(n: int = N) -> list[str]:
     ages = ["?" if i % 10 == 3 else i * 37 % 91 for i in range(n)]
     rows = [f"{i},{ages[i]},{['red', 'green'][i * i % 3]},2024-01-{i % 28 + 1:02d},7,{'ab'[i % 2]}" for i in range(n)]
     return ["row,age,colour,day,one,outcome", *rows]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_large_table_of_text_gives_the_same_file(
+    drafted: Drafted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decimal: str
+) -> None:
+    lines = [f"{line},{i}.5" if i else f"{line},size" for i, line in enumerate(words())]
+    lines = [line.replace(",", ";").replace(".", decimal) for line in lines]
+    _, whole = drafted("mine.csv", lines)
+    (tmp_path / "drafts" / "mine.yaml").unlink()
+    monkeypatch.setattr(large_text, "LARGE", 0)
+    monkeypatch.setattr(large, "LARGE", 0)
+    assert drafted("mine.csv", lines)[1] == whole and ('decimal: ","' in whole) == (decimal == ",")
 
 
 def test_words_gaps_and_dates(drafted: Drafted) -> None:

@@ -11,14 +11,21 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from flows import retrain
 from ldsvm.production.promotion import Inspection
 from ldsvm.production.registry import one_at_a_time
 from ldsvm.production.retraining import Decision
 
 
+@pytest.fixture
+def retrain() -> Any:
+    """The module, which takes seconds to import."""
+    from flows import retrain
+
+    return retrain
+
+
 def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    retrain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, waits, done = Event(), Event(), list[str]()
 
@@ -59,7 +66,7 @@ def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("action", ["alarm", "skip"])
 def test_what_ends_a_retraining_is_left_to_its_last_line(
-    action: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    action: Any, retrain: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     look, run = Inspection(Decision(action, ("the reason.",)), 7, None, "digest"), MagicMock()
     tracker = MagicMock(**{"run.return_value.__enter__.return_value": run})

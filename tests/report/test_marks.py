@@ -14,7 +14,6 @@ from unittest.mock import MagicMock
 import pytest
 from markdown_it import MarkdownIt
 
-from flows import _cli, _runtime, challenge
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
@@ -103,6 +102,8 @@ def test_model_cards() -> None:
 
 
 def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import _cli, _runtime, challenge  # which take seconds to import
+
     sent: list[Any] = []
     published: Any = SimpleNamespace(page="p")
     monkeypatch.setattr(_runtime.publish, "publish", lambda *_: published)

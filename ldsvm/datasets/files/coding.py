@@ -129,7 +129,7 @@ def _places(
             text = texts_of([piece if is_text(piece.type) else pa.array(values.spelled(piece), pa.string())], spelling)
             yield text.fill_null("") if column.role == "text" else text
 
-    if column.role == "text" and (isinstance(column.values, StoredTexts) or are_many(sum(map(len, pieces)))):
+    if column.role == "text" and (isinstance(column.values, StoredTexts) or _are_many(pieces)):
         return _stored(column, texts())
     new: set[str] = set()
     for text in texts():
@@ -145,11 +145,17 @@ def _places(
     return _joined(place.to_numpy(zero_copy_only=False) for place in places), found
 
 
+def _are_many(pieces: Sequence[Any]) -> bool:
+    return are_many(sum(map(len, pieces)), sum(piece.nbytes for piece in pieces))
+
+
 def _stored(column: Column, texts: Iterable[Any]) -> tuple[Codes, Column]:
     """Return the places of texts that lie in a file, after those that the column has."""
-    before: StoredTexts | tuple[()] = column.values if isinstance(column.values, StoredTexts) else ()
+    before, pa = column.values, optional("pyarrow")
+    if not isinstance(before, StoredTexts):  # of a training set that is smaller than the test set
+        before = StoredTexts.written([pa.array(before, pa.string())] if before else ())
     found = StoredTexts.written(texts)
-    chunks = (*before.chunks, *found.chunks) if before else found.chunks
+    chunks = (*before.chunks, *found.chunks)
     places = np.arange(len(before), len(before) + len(found), dtype=np.float64)
     return places, replace(column, values=StoredTexts(chunks))
 

@@ -58,7 +58,7 @@ def snapshot(path: Path, format: str, style: Style, texts: Sequence[str], label:
 
     try:
         with alone(folder):
-            for left in folder.glob(f".{place.name}.*"):  # by a process that was killed
+            for left in folder.glob(".*.arrow.*"):  # by a process that was killed
                 left.unlink(missing_ok=True)
             _write(place, rows())
     except OSError as error:

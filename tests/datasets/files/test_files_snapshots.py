@@ -12,7 +12,6 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
-import openpyxl
 import pytest
 
 from ldsvm.datasets import DataError, Dataset
@@ -47,6 +46,8 @@ def zipped(path: Path, files: Mapping[str, str]) -> Path:
 
 
 def book(path: Path, sheets: Mapping[str, list[tuple[Any, ...]]]) -> Path:
+    import openpyxl
+
     made = openpyxl.Workbook()
     made.remove(made.active)
     for name, rows in sheets.items():
