@@ -12,7 +12,7 @@ from ldsvm.datasets.flaws import block_of, blocks, step_of
 from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices
 from ldsvm.datasets.validation import Finding
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import row_list
 
 
 def duplicates(
@@ -33,7 +33,7 @@ def duplicates(
         if len(rows):
             pairs = list(zip(numbers[name][rows].tolist(), numbers["training"][twins].tolist(), strict=True))
             start = f"{len(rows):,} of {len(part):,} {name} rows equal a training row with {label} label"
-            findings.append(Finding("warning", f"{start}: ({name}, training) {listing('row', pairs)}."))
+            findings.append(Finding("warning", f"{start}: ({name}, training) {row_list(pairs)}."))
     return findings
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.flaws import step_of
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import listing, row_list
 
 NONE = np.zeros(0, dtype=np.int64)
 WIDEST = 2**26  # columns of sparse inputs: every step keeps some float64 for each, 512 MiB apiece
@@ -71,7 +71,7 @@ def check_output(name: str, X: Any, numbers: Indices | None) -> None:
 
 
 def _row_list(rows: Indices, numbers: Indices | None) -> str:
-    return listing("row", rows if numbers is None else numbers[rows])
+    return row_list(rows if numbers is None else numbers[rows])
 
 
 def _rows(X: Any, wrong: Any) -> NDArray[np.int64]:

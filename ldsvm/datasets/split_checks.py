@@ -13,7 +13,7 @@ from ldsvm.datasets.flaws import blocks
 from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.validation import Finding, named
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import listing, row_list
 
 SMALL = 0.05  # share of the training rows below which a class is easily ignored; with many classes half an equal share
 
@@ -40,7 +40,8 @@ def check_parts(
     >>> split = Split(np.array([0, 1]), np.array([], dtype=np.int64), np.array([2, 3]), official_test=False)
     >>> parts = [rows.take(part) for part in (split.train, split.validation, split.test)]
     >>> check_parts(*parts, split=split)[1].text
-    '1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1).'
+    '1 of 2 test rows equal a training row with the same label: (test, training) row (4, 2), \
+counted from 1 without the header.'
     """
     numbers = _original(split, kept, kept_test)
     findings = _rare(train.y, numbers["training"]) + _unbalanced(train.y) + _constant(train)
@@ -69,7 +70,7 @@ def _rare(y: NDArray[Any], numbers: Indices) -> list[Finding]:
     values, codes = coded(y)
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     once = counts == 1
-    text = f"Training has only one row of {listing('label', values[once])} ({listing('row', numbers[first[once]])})."
+    text = f"Training has only one row of {listing('label', values[once])} ({row_list(numbers[first[once]])})."
     return [Finding("warning", text)] if once.any() else []
 
 
@@ -131,7 +132,7 @@ def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) 
     findings = []
     new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
     if len(new):
-        rows = listing("row", numbers[np.isin(y_part, new)])
+        rows = row_list(numbers[np.isin(y_part, new)])
         findings.append(Finding("error", f"{listing('Label', new)}: in {name} {rows}, but never in training."))
     if len(lacking):
         findings.append(Finding("warning", f"No {name} row has {listing('label', lacking)}."))

@@ -17,7 +17,7 @@ from ldsvm.datasets.grouping import whole_groups
 from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices, Split
 from ldsvm.datasets.timestamps import parse_times
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import row_list
 
 
 def stratified(
@@ -198,7 +198,7 @@ def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArra
         raise DataError(f"{name} has shape {found.shape}, but must be a row of at least one value.")
     missing = np.flatnonzero(absent(found))
     if len(missing):
-        where = listing("row", missing if rows is None else rows[missing])
+        where = row_list(missing if rows is None else rows[missing])
         raise DataError(f"{name} is missing in {where}, but this split needs it in every row.")
     return found
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import listing, shown, unknown
+from ldsvm.datasets.words import listing, row_list, shown, unknown
 
 ROLES = ("number", "yes/no", "category", "date", "text")
 LARGEST = float(np.finfo(np.float32).max)
@@ -52,10 +52,10 @@ def check_cells(X: Any, roles: Mapping[str, str], numbers: Indices | None = None
     >>> table = DataFrame({"age": [31, 40], "town": ["Ulm", float("nan")], "id": [7, 8]})
     >>> check_cells(table, {"town": "category", "age": "number"}).to_numpy().tolist()
     [['Ulm', 31.0], [None, 40.0]]
-    >>> check_cells(table, {"town": "number"})
+    >>> check_cells(table, {"town": "number"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ldsvm.datasets.dataset.DataError: Row 0, column 'town' is 'Ulm'; allowed: a number, or a gap.
+    ldsvm.datasets.dataset.DataError: Row 1, ..., column 'town' is 'Ulm'; allowed: a number, or a gap.
     """
     from pandas import DataFrame, Series
 
@@ -86,7 +86,8 @@ class _Place:
             row = found[0] if self.numbers is None else self.numbers[found[0]]
             more = f", and {len(found) - 1:,} more in this column" if len(found) > 1 else ""
             raise DataError(
-                f"Row {row}, column {shown(self.name)} is {shown(column.iloc[found[0]])}{more}; allowed: {allowed}."
+                f"{row_list([row]).capitalize()}, column {shown(self.name)} is "
+                f"{shown(column.iloc[found[0]])}{more}; allowed: {allowed}."
             )
 
 

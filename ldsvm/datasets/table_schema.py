@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets.column import Column
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import listing, row_list, shown
 
 SENTENCES = 5  # of a summary
 VALUES = 50  # of a category; more are not listed, and any is allowed
@@ -73,8 +73,8 @@ class Check:
     >>> check = Check([Allowed("age", "number", least=17, largest=90, gaps=0.0)])
     >>> check.look(DataFrame({"age": [30.0, 131.0, np.nan, 99.0]}), "new.csv", np.arange(4))
     >>> check.sentences
-    ["new.csv: row 1, column 'age' is 131, and 1 more row is not allowed; allowed: 17 to 90.", \
-"new.csv: row 2, column 'age' is a gap; allowed: no gaps."]
+    ["new.csv: row 2, counted from 1 without the header, column 'age' is 131, and 1 more row is not allowed; allowed: \
+17 to 90.", "new.csv: row 3, counted from 1 without the header, column 'age' is a gap; allowed: no gaps."]
     """
 
     def __init__(self, allowed: Sequence[Allowed]) -> None:
@@ -122,7 +122,7 @@ class Check:
             cell = float(str(cell)) if isinstance(cell, np.float32) else cell  # 0.95, not 0.949999988
             cell = str(cell) if one.role == "date" else _plain(cell)
             value = "a gap" if allowed == "no gaps" else shown(cell)
-            self._first[key] = f"{given}: row {rows[found[0]]}, column {shown(one.name)} is {value}"
+            self._first[key] = f"{given}: {row_list(rows[found[:1]])}, column {shown(one.name)} is {value}"
         self._counts[key] = self._counts.get(key, 0) + len(found)
 
 

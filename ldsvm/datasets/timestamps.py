@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import row_list, shown
 
 
 def parse_times(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray[Any]:
@@ -32,8 +32,8 @@ def parse_times(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray
     if len(wrong):
         rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
         hold = "holds" if len(wrong) == 1 else "hold"
-        where = listing("row", wrong if rows is None else rows[wrong])
-        raise DataError(f"{name}: {where} {hold} no time, such as {shown(texts[wrong[0]])}; {rule}.")
+        where = row_list(wrong if rows is None else rows[wrong])
+        raise DataError(f"{name}: {where}, {hold} no time, such as {shown(texts[wrong[0]])}; {rule}.")
     return np.array(found, dtype="datetime64[us]")
 
 

@@ -14,7 +14,7 @@ from ldsvm.datasets.dataset import DataError, Rows, absent
 from ldsvm.datasets.flaws import Flaw, flaws
 from ldsvm.datasets.labels import alike, coded, unknown
 from ldsvm.datasets.split import Indices
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import listing, row_list, shown
 
 MISSING = ("refuse", "drop", "impute")
 COUNTED = 20  # fewer rows may be in order by chance
@@ -73,7 +73,8 @@ def clean(
     >>> rows = Rows(np.float32([[1, 2], [3, np.nan], [5, 6]]), np.array(["no", "no", "yes"], dtype=object), ("a", "b"))
     >>> done = clean(rows, missing="drop", classes=None, what="training data")
     >>> done.kept.tolist(), done.findings[0].text
-    ([0, 2], "training data: values are missing in column 'b' (row 1): 1 of 3 rows left out.")
+    ([0, 2], "training data: values are missing in column 'b' (row 2, counted from 1 without the header): 1 of 3 rows \
+left out.")
     """
     if missing not in MISSING:
         near = difflib.get_close_matches(str(missing), MISSING, 1, 0)[0]
@@ -121,7 +122,7 @@ def _labelled(y: NDArray[Any], drop: bool) -> tuple[Indices, list[Finding]]:
     gone = absent(y)
     if not gone.any():
         return np.arange(len(y)), []
-    where = f"the label is missing in {listing('row', np.flatnonzero(gone))}"
+    where = f"the label is missing in {row_list(np.flatnonzero(gone))}"
     if drop:
         finding = Finding("warning", f"{where}: left out.")
     else:
@@ -210,7 +211,7 @@ def _empty(rows: Rows, kept: Indices) -> list[Finding]:
     if rows.kind != "text":
         return []
     empty = np.fromiter((text is not None and not text.strip() for text in rows.X), dtype=bool, count=len(rows))
-    where = listing("row", kept[empty])
+    where = row_list(kept[empty])
     return [Finding("warning", f"the text is empty in {where}.")] if empty.any() else []
 
 
@@ -223,7 +224,7 @@ def _enough(rows: Rows, official: bool) -> list[Finding]:
 
 
 def _where(rows: Rows, flaw: Flaw, kept: Indices) -> str:
-    return f"{named(rows, flaw.columns)} ({listing('row', kept[flaw.rows])})"
+    return f"{named(rows, flaw.columns)} ({row_list(kept[flaw.rows])})"
 
 
 def named(rows: Rows, columns: Indices, total: int | None = None) -> str:

@@ -50,6 +50,21 @@ def listing(noun: str, items: Sequence[Any] | NDArray[Any], total: int | None = 
     return f"{noun}{'s' * (n != 1)} {', '.join(map(shown, items[:5]))}{more}"
 
 
+def row_list(rows: Sequence[Any] | NDArray[Any]) -> str:
+    """Return rows for a message as people count them who look at the file; every message on rows has it from here.
+
+    rows: their numbers from 0, or pairs of such.
+
+    Examples
+    --------
+    >>> row_list([7]), row_list([(0, 4)])
+    ('row 8, counted from 1 without the header', 'row (1, 5), counted from 1 without the header')
+    """
+    first = (np.asarray(rows[:5]) + 1).tolist()
+    items = [tuple(one) if isinstance(one, list) else one for one in first]
+    return f"{listing('row', items, len(rows))}, counted from 1 without the header"
+
+
 def one_of(wrong: object, allowed: Iterable[str]) -> str:
     """Return the end of a sentence about a wrong name: the valid ones, and the nearest of them where one is near.
 

@@ -14,7 +14,7 @@ from ldsvm.datasets import DataError, files
 from ldsvm.datasets.duplicates import keys_of
 from ldsvm.datasets.files import Part
 from ldsvm.datasets.timestamps import parse_times
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import row_list
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Source, load_source, plain_files
 
@@ -112,7 +112,7 @@ def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None
     ahead = times > np.datetime64("now") + np.timedelta64(1, "D")  # a time without an offset may be of any zone
     if ahead.any():
         raise DataError(
-            f"dataset.time {config.dataset.time} is in the future in {listing('row', rows[ahead])}, such as "
+            f"dataset.time {config.dataset.time} is in the future in {row_list(rows[ahead])}, such as "
             f"{times[ahead][0]}; correct these rows, or leave them out."
         )
 

@@ -23,7 +23,7 @@ from ldsvm.datasets.files.spellings import Spelling
 from ldsvm.datasets.files.streams import Stream, stream
 from ldsvm.datasets.read_tables import reader_of
 from ldsvm.datasets.table_schema import Allowed, Check
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import row_list, shown
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import found as looked_for
 from ldsvm.experiment.prepared import as_they_came
@@ -263,7 +263,7 @@ def _numbers(part: Part, job: Scoring, check: Check | None) -> NDArray[np.float3
     gone = np.isnan(X)
     if gone.any() and not job.missing:
         rows, columns = np.nonzero(gone)
-        where = listing("row", np.unique(rows[columns == columns[0]]) + part.row)
+        where = row_list(np.unique(rows[columns == columns[0]]) + part.row)
         raise DataError(
             f"{given}: column {shown(names[columns[0]])} has no value in {where}; allowed: numbers, as in training."
         )

@@ -26,7 +26,7 @@ from ldsvm.datasets import DataError
 from ldsvm.datasets.column import INPUTS
 from ldsvm.datasets.read_tables import reader_of, schema_of
 from ldsvm.datasets.table_schema import Allowed, Check
-from ldsvm.datasets.words import shown, unknown
+from ldsvm.datasets.words import row_list, shown, unknown
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.storing import loads
 
@@ -185,7 +185,8 @@ def bad_cell(data: Any) -> str | None:
     --------
     >>> import pandas
     >>> bad_cell(pandas.DataFrame({"height": [1.5, 2.0], "age": [30, None]}))
-    "Row 1 (of 0 to 1) has no value in column 'age'; the model needs a finite number in every cell."
+    "Row 2, counted from 1 without the header, has no value in column 'age'; the model needs a finite number in every \
+cell."
     """
     import pandas
 
@@ -196,6 +197,6 @@ def bad_cell(data: Any) -> str | None:
     found = data.iloc[row, column]
     what = "no value" if pandas.isna(found) else shown(found)
     return (
-        f"Row {row} (of 0 to {len(values) - 1}) has {what} in column {data.columns[column]!r}; the model needs a "
+        f"{row_list([row]).capitalize()}, has {what} in column {data.columns[column]!r}; the model needs a "
         "finite number in every cell."
     )

@@ -243,23 +243,39 @@ def test_results_beyond_float32_are_refused_with_step_and_rows() -> None:
     tiny = np.array([[1e-5, 0], [2e-5, 1], [3e-5, 2], [5e-5, 3]], np.float32)
     outlier = np.array([[1e-5, 0], [3e38, 1], [0, 0], [-3e38, 0]], np.float32)
     for step in ("scale", "max_abs"):
-        refused(f"features.{step}: the results are {beyond}s 1, 3;", made(step), tiny, outlier)
+        refused(
+            f"features.{step}: the results are {beyond}s 2, 4, counted from 1 without the header;",
+            made(step),
+            tiny,
+            outlier,
+        )
     sparse = made("max_abs", kind="sparse")
-    refused(f"features.max_abs: the results are {beyond}s 1, 3", sparse, csr_matrix(tiny), csr_matrix(outlier))
+    refused(
+        f"features.max_abs: the results are {beyond}s 2, 4, counted from 1 without the header",
+        sparse,
+        csr_matrix(tiny),
+        csr_matrix(outlier),
+    )
     refused("features.minmax: the range of the training values is beyond 3.4e38", made("minmax"), HUGE)
     gaps = np.vstack([np.abs(HUGE), [[np.nan, 1]]]).astype(np.float32)
-    refused(f"dataset.missing=impute: the results are {beyond} 4;", made(missing="impute"), gaps)
+    refused(
+        f"dataset.missing=impute: the results are {beyond} 5, counted from 1 without the header;",
+        made(missing="impute"),
+        gaps,
+    )
 
 
 def test_rows_are_told_by_their_numbers_in_the_source() -> None:
     rows, pipe = np.array([3, 7, 9, 12]), made("scale")
     X = np.array([[1e-5], [2e-5], [3e-5], [5e-5]], np.float32)
-    with pytest.raises(DataError, match=r"in rows 7, 12; allowed: finite numbers"):
+    with pytest.raises(DataError, match=r"in rows 8, 13, counted from 1 without the header; allowed: finite numbers"):
         fit_transform(made("scale"), np.array([[1], [np.nan], [2], [np.nan]], np.float32), rows)
-    with pytest.raises(DataError, match=r"no text in row 9; allowed: texts"):
+    with pytest.raises(DataError, match=r"no text in row 10, counted from 1 without the header; allowed: texts"):
         fit_transform(made("tfidf", kind="text"), np.array(["a b", "c", None, "d"], dtype=object), rows)
     fit_transform(pipe, X, rows)
-    with pytest.raises(DataError, match=r"^features\.scale: the results are .* in row 12; allowed"):
+    with pytest.raises(
+        DataError, match=r"^features\.scale: the results are .* in row 13, counted from 1 without the header; allowed"
+    ):
         transform(pipe, np.array([[0], [1], [2], [3e38]], np.float32), rows)
 
 
@@ -354,7 +370,9 @@ def test_headers_go_before_words_are_counted() -> None:
 
 def test_what_is_no_text_is_named_by_its_row() -> None:
     pipe = made("tfidf", kind="text")
-    with pytest.raises(DataError, match=r"^The inputs have no text in rows 1, 3; allowed"):
+    with pytest.raises(
+        DataError, match=r"^The inputs have no text in rows 2, 4, counted from 1 without the header; allowed"
+    ):
         fit_transform(pipe, np.array(["ab", None, "cd", 3.5], dtype=object))
 
 
@@ -453,7 +471,8 @@ def test_what_is_not_finite_is_named_by_its_rows() -> None:
     X = numbers(30)
     X[[3, 5, 7, 9, 11, 13, 29], 2] = np.nan
     told = (
-        r"missing or infinite values in rows 3, 5, 7, 9, 11 and 2 more; allowed: finite numbers, and missing ones with"
+        r"missing or infinite values in rows 4, 6, 8, 10, 12 and 2 more, "
+        r"counted from 1 without the header; allowed: finite numbers, and missing ones with"
     )
     for bad, kind in ((X, "dense"), (csr_matrix(X), "sparse")):
         with pytest.raises(DataError, match=told):
@@ -462,7 +481,11 @@ def test_what_is_not_finite_is_named_by_its_rows() -> None:
         fit_transform(pipe, bad)
         worse = bad.copy()
         worse[4, 1] = np.inf
-        with pytest.raises(DataError, match=r"^The inputs have infinite values in row 4; allowed: finite numbers\.$"):
+        with pytest.raises(
+            DataError,
+            match=r"^The inputs have infinite values in row 5, "
+            r"counted from 1 without the header; allowed: finite numbers\.$",
+        ):
             transform(pipe, worse)
 
 

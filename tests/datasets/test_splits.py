@@ -363,20 +363,44 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
         (lambda: grouped(["a", "b", "a"], train=1, validation=1, test=1, seed=0), "2 distinct .* 3 parts need"),
         (
             lambda: grouped(np.array(["a", None, "a", None]), train=2, validation=1, seed=0),
-            "groups is missing in rows 1, 3",
+            "groups is missing in rows 2, 4, counted from 1 without the header",
         ),
-        (lambda: grouped([1.0, 2.0, np.nan], train=2, validation=1, seed=0), "groups is missing in row 2"),
+        (
+            lambda: grouped([1.0, 2.0, np.nan], train=2, validation=1, seed=0),
+            "groups is missing in row 3, counted from 1 without the header",
+        ),
         (lambda: grouped([1, 2, 3], train=2, validation=1, seed=0, y=[0, 1]), "y has 2 rows, but groups has 3"),
         (lambda: grouped(np.array([1, "a"], dtype=object), train=1, validation=1, seed=0), "groups mixes numbers"),
-        (lambda: ordered([1.0, np.nan, 2.0], train=1, validation=1), "times is missing in row 1"),
-        (lambda: ordered(np.array(["2024", "NaT"], "M8[s]"), train=1, validation=1), "times is missing in row 1"),
-        (lambda: ordered(["2024-01-01", "soon", "2024-13-01"], train=1, validation=1), "rows 1, 2 .*such as 'soon'"),
-        (lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1), "row 1 holds no time"),
-        (lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1), "row 0 holds no time"),
-        (lambda: ordered([True, False], train=1, validation=1), "rows 0, 1 hold no time"),
+        (
+            lambda: ordered([1.0, np.nan, 2.0], train=1, validation=1),
+            "times is missing in row 2, counted from 1 without the header",
+        ),
+        (
+            lambda: ordered(np.array(["2024", "NaT"], "M8[s]"), train=1, validation=1),
+            "times is missing in row 2, counted from 1 without the header",
+        ),
+        (
+            lambda: ordered(["2024-01-01", "soon", "2024-13-01"], train=1, validation=1),
+            "rows 2, 3, counted from 1 without the header, hold .*such as 'soon'",
+        ),
+        (
+            lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1),
+            "row 2, counted from 1 without the header, holds no time",
+        ),
+        (
+            lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1),
+            "row 1, counted from 1 without the header, holds no time",
+        ),
+        (
+            lambda: ordered([True, False], train=1, validation=1),
+            "rows 1, 2, counted from 1 without the header, hold no time",
+        ),
         (lambda: ordered([1, 2, 2, 2], train=2, validation=2), "validation would be empty"),
         (lambda: ordered([1, 2, 3, 3], train=2, validation=1, test=1), "test would be empty"),
-        (lambda: stratified(np.array(["a", None], object), train=1, validation=1, seed=0), "y is missing in row 1"),
+        (
+            lambda: stratified(np.array(["a", None], object), train=1, validation=1, seed=0),
+            "y is missing in row 2, counted from 1 without the header",
+        ),
         (lambda: stratified(np.eye(3), train=1, validation=1, test=1, seed=0), r"y has shape \(3, 3\)"),
     ],
 )
@@ -388,19 +412,31 @@ def test_other_bad_arguments(call: Callable[[], Split], message: str) -> None:
 def test_rows_and_names_of_the_source_are_told() -> None:
     rows = np.array([3, 7, 10])
     about: dict[str, Any] = {"train": 1, "validation": 1, "name": "dataset.time 'day'", "rows": rows}
-    with pytest.raises(DataError, match=r"^dataset\.time 'day': rows 7, 10 hold no time, such as 'soon'; allowed"):
+    with pytest.raises(
+        DataError,
+        match=r"^dataset\.time 'day': rows 8, 11, "
+        r"counted from 1 without the header, hold no time, such as 'soon'; allowed",
+    ):
         ordered(["2024-01-01", "soon", "later"], **about)
-    with pytest.raises(DataError, match=r"^dataset\.time 'day' is missing in row 10, but this split needs it"):
+    with pytest.raises(
+        DataError,
+        match=r"^dataset\.time 'day' is missing in row 11, counted from 1 without the header, but this split needs it",
+    ):
         ordered([1.0, 2.0, np.nan], **about)
     about["name"] = "dataset.group 'who'"
-    with pytest.raises(DataError, match=r"^dataset\.group 'who' is missing in row 7, but this split needs it"):
+    with pytest.raises(
+        DataError,
+        match=r"^dataset\.group 'who' is missing in row 8, counted from 1 without the header, but this split needs it",
+    ):
         grouped([1.0, np.nan, 2.0], seed=0, **about)
     with pytest.raises(DataError, match=r"^dataset\.group 'who' has 1 distinct values, but 2 parts need"):
         grouped([1, 1, 1], seed=0, **about)
 
 
 def test_a_text_that_is_no_time_is_cut() -> None:
-    with pytest.raises(DataError, match=r"row 0 holds no time, such as 'a post .*…'") as caught:
+    with pytest.raises(
+        DataError, match=r"row 1, counted from 1 without the header, holds no time, such as 'a post .*…'"
+    ) as caught:
         ordered(["a post " + "of somebody " * 100 + "secret"], train=1, validation=0)
     assert len(str(caught.value)) < 250
 

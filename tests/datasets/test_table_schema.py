@@ -60,15 +60,33 @@ def test_one_gap_in_very_many_rows_is_a_share_above_zero_and_many_values_are_not
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"age": [17.5, 99.0]}, "row 10, column 'age' is 17.5, and 1 more row is not allowed; allowed: 18 to 50."),
-        ({"age": [20.0, np.nan]}, "row 11, column 'age' is a gap; allowed: no gaps."),
-        ({"town": ["Kiel", "Oslo"]}, "row 10, column 'town' is 'Kiel', and 1 more row is not allowed; allowed: "
-         "values 'Bonn', 'Ulm'."),
-        ({"day": pd.to_datetime(["2024-02-29", None])}, "row 10, column 'day' is '2024-02-29 00:00:00'; allowed: "
-         "2024-03-01 or more."),
-        ({"paid": [np.nan, 1.0]}, "row 10, column 'paid' is a gap; allowed: no gaps."),
+        (
+            {"age": [17.5, 99.0]},
+            "row 11, counted from 1 without the header, column 'age' is 17.5, and 1 more row is not allowed; "
+            "allowed: 18 to 50.",
+        ),
+        (
+            {"age": [20.0, np.nan]},
+            "row 12, counted from 1 without the header, column 'age' is a gap; allowed: no gaps.",
+        ),
+        (
+            {"town": ["Kiel", "Oslo"]},
+            "row 11, "
+            "counted from 1 without the header, column 'town' is 'Kiel', and 1 more row is not allowed; allowed: "
+            "values 'Bonn', 'Ulm'.",
+        ),
+        (
+            {"day": pd.to_datetime(["2024-02-29", None])},
+            "row 11, "
+            "counted from 1 without the header, column 'day' is '2024-02-29 00:00:00'; allowed: "
+            "2024-03-01 or more.",
+        ),
+        (
+            {"paid": [np.nan, 1.0]},
+            "row 11, counted from 1 without the header, column 'paid' is a gap; allowed: no gaps.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_cell_that_is_not_allowed_is_named_with_row_column_value_and_what_is(
     changes: dict[str, Any], sentence: str
 ) -> None:
@@ -79,12 +97,17 @@ def test_later_tables_add_to_the_count_and_the_first_cell_stays() -> None:
     check = Check(seen(X, TABLE))
     for number, age in enumerate([20.0, 7.0, 8.0, 9.0]):
         check.look(later(age=[age, 30.0]), f"{number}.csv", np.arange(2))
-    assert check.sentences == ["1.csv: row 0, column 'age' is 7, and 2 more rows are not allowed; allowed: 18 to 50."]
+    assert check.sentences == [
+        "1.csv: row 1, "
+        "counted from 1 without the header, column 'age' is 7, and 2 more rows are not allowed; allowed: 18 to 50."
+    ]
 
 
 def test_limits_that_people_set() -> None:
     age = Allowed("age", "number", largest=40)
-    assert said(later(), age) == ["new.csv: row 11, column 'age' is 50; allowed: 40 or less."]
+    assert said(later(), age) == [
+        "new.csv: row 12, counted from 1 without the header, column 'age' is 50; allowed: 40 or less."
+    ]
     assert said(later(), replace(age, largest=None)) == [] == said(later(), Allowed("gone", "number", least=3.0))
     day = Allowed("day", "date", least="2024-01-01", largest="2024-12-31T12:00:00+01:00")
     assert len(said(later(), day)) == 1

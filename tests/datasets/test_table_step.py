@@ -304,14 +304,39 @@ def test_the_stored_model_takes_the_table_as_it_came(text: bool, numbers: str, g
 @pytest.mark.parametrize(
     ("column", "value", "told"),
     [
-        ("age", "old", "Row 12, column 'age' is 'old'; allowed: a number, or a gap."),
-        ("age", "3", "Row 12, column 'age' is '3'; allowed: a number, or a gap."),
-        ("age", -math.inf, "Row 12, column 'age' is -inf; allowed: a number within ±3.4e38, or a gap."),
-        ("paid", 0.5, "Row 12, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or a gap."),
-        ("paid", "yes", "Row 12, column 'paid' is 'yes'; allowed: a number, or a gap."),
-        ("town", 3, "Row 12, column 'town' is 3; allowed: a word, or a gap."),
-        ("day", "2024-01-01", "Row 12, column 'day' is '2024-01-01'; allowed: a date, or a gap."),
-        ("note", 1.5, "Row 12, column 'note' is 1.5; allowed: a text, which may be empty."),
+        (
+            "age",
+            "old",
+            "Row 13, counted from 1 without the header, column 'age' is 'old'; allowed: a number, or a gap.",
+        ),
+        ("age", "3", "Row 13, counted from 1 without the header, column 'age' is '3'; allowed: a number, or a gap."),
+        (
+            "age",
+            -math.inf,
+            "Row 13, "
+            "counted from 1 without the header, column 'age' is -inf; allowed: a number within ±3.4e38, or a gap.",
+        ),
+        (
+            "paid",
+            0.5,
+            "Row 13, counted from 1 without the header, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or a gap.",
+        ),
+        (
+            "paid",
+            "yes",
+            "Row 13, counted from 1 without the header, column 'paid' is 'yes'; allowed: a number, or a gap.",
+        ),
+        ("town", 3, "Row 13, counted from 1 without the header, column 'town' is 3; allowed: a word, or a gap."),
+        (
+            "day",
+            "2024-01-01",
+            "Row 13, counted from 1 without the header, column 'day' is '2024-01-01'; allowed: a date, or a gap.",
+        ),
+        (
+            "note",
+            1.5,
+            "Row 13, counted from 1 without the header, column 'note' is 1.5; allowed: a text, which may be empty.",
+        ),
     ],
 )
 def test_a_cell_of_another_type_is_named(column: str, value: Any, told: str) -> None:
@@ -326,7 +351,9 @@ def test_a_cell_of_another_type_is_named(column: str, value: Any, told: str) -> 
         with pytest.raises(DataError, match=rf"^{re.escape(told)}$"):
             act()
     bad.loc[5, column] = value
-    with pytest.raises(DataError, match=r"^Row 2, column .*, and 1 more in this column; allowed: "):
+    with pytest.raises(
+        DataError, match=r"^Row 3, counted from 1 without the header, column .*, and 1 more in this column; allowed: "
+    ):
         Pipeline(pipe.steps).transform(bad)  # as scikit-learn calls it, without numbers of rows
 
 

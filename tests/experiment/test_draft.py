@@ -144,7 +144,11 @@ def test_names_of_digits_are_names_beside_words(drafted: Drafted) -> None:
 
 def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
     lines = [f"{'inf' if i == 4 else i % 9},{['red', 'green'][i * i % 3 % 2]},{'ab'[i % 2]}" for i in range(N)]
-    with pytest.raises(DataError, match=r"wide\.csv: column 'age' is infinite or beyond .* in row 4; allowed are fin"):
+    with pytest.raises(
+        DataError,
+        match=r"wide\.csv: column 'age' is infinite or beyond .* in row 5, "
+        r"counted from 1 without the header; allowed are fin",
+    ):
         drafted("wide.csv", ["age,colour,outcome", *lines])
 
 
@@ -184,7 +188,11 @@ def test_a_gap_in_the_label_says_nothing_about_gaps_of_inputs(drafted: Drafted) 
     assert (config.dataset.unlabelled, config.dataset.missing) == ("drop", "impute")
     assert "unlabelled: drop" in text and "12 rows without a label are left out" in text
     assert sum(prepare(config)[0].sizes.values()) == N - 12
-    with pytest.raises(DataError, match=r"label is missing in rows 2, 12.*allowed only with dataset\.unlabelled=drop"):
+    with pytest.raises(
+        DataError,
+        match=r"label is missing in rows 3, 13, .*, "
+        r"counted from 1 without the header.*allowed only with dataset\.unlabelled=drop",
+    ):
         prepare(config.model_copy(update={"dataset": config.dataset.model_copy(update={"unlabelled": "refuse"})}))
 
 

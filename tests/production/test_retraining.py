@@ -410,7 +410,10 @@ def test_a_time_that_has_not_come_yet_is_refused_before_all_later_rows_look_old(
     new_rows.read(settings)
     frame.loc[17, "when"] = pd.Timestamp("2099-01-01", tz="UTC")
     frame.to_parquet(place / "in" / "0.parquet")
-    with pytest.raises(DataError, match=r"^dataset\.time when is in the future in row 17, such as 2099-01-01T"):
+    with pytest.raises(
+        DataError,
+        match=r"^dataset\.time when is in the future in row 18, counted from 1 without the header, such as 2099-01-01T",
+    ):
         new_rows.read(settings)
 
 
@@ -771,7 +774,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     first = trained(settings, None)
     champion = replace(known(first), pipeline=loads(dumps(first.pipeline)))  # as the registry keeps it
     table(200, 1, "Kiel").assign(b=np.r_[np.nan, np.zeros(199)]).to_parquet(place / "in" / "1.parquet")
-    where = f"{place / 'in'}: row 300, column"
+    where = f"{place / 'in'}: row 301, counted from 1 without the header, column"
     found = [
         f"{where} 'b' is a gap; allowed: no gaps.",
         f"{where} 'town' is 'Kiel', and 99 more rows are not allowed; allowed: values 'Bonn', 'Ulm'.",

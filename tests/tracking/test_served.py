@@ -70,7 +70,10 @@ def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple
     assert status == 200 and json.loads(text) == {"predictions": right[:3].tolist()}
     for cell, said in {None: "no value", float("inf"): "inf"}.items():
         status, text = answer(loaded, {"dataframe_split": {"columns": columns, "data": [good[0], [5.0, cell]]}})
-        assert status == 400 and f"Row 1 (of 0 to 1) has {said} in column 'age'; the model needs" in text
+        assert (
+            status == 400
+            and f"Row 2, counted from 1 without the header, has {said} in column 'age'; the model needs" in text
+        )
         assert "trace" not in text and ".py" not in text
     for wrong in ({"columns": ["height"], "data": [[1.0]]}, {"columns": columns, "data": [["x", 1.0]]}, {}):
         status, text = answer(loaded, {"dataframe_split": wrong})
@@ -85,7 +88,7 @@ def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
     status, text = answer(loaded, table[["age", "height"]][:9].to_csv(index=False))
     assert status == 200 and json.loads(text) == {"predictions": right[:9].tolist()}
     for body, said in {
-        "height,age\n1,2\n3,\n": "Row 1 (of 0 to 1) has '' in column 'age'",
+        "height,age\n1,2\n3,\n": "Row 2, counted from 1 without the header, has '' in column 'age'",
         "height,age\n1,2\n3,4,5,6\n": "The request is no table of CSV: ",
     }.items():
         status, text = answer(loaded, body)
@@ -152,11 +155,16 @@ def test_missing_values_and_words_are_named(logged: tuple[str, Any, Any]) -> Non
     loaded, given = mlflow.pyfunc.load_model(source), table.astype("Int64")
     for cell, said in {pandas.NA: "no value", None: "no value"}.items():
         given.loc[2, "age"] = cell
-        with pytest.raises(MlflowException, match=rf"Row 2 .of 0 to 59. has {said} in column 'age'"):
+        with pytest.raises(
+            MlflowException, match=rf"Row 3, counted from 1 without the header, has {said} in column 'age'"
+        ):
             loaded.predict(given)
     words = table.astype(object)
     words.loc[3, "height"] = "tall"
-    with pytest.raises(MlflowException, match=r"Row 3 .of 0 to 59. has 'tall' in column 'height'; the model needs"):
+    with pytest.raises(
+        MlflowException,
+        match=r"Row 4, counted from 1 without the header, has 'tall' in column 'height'; the model needs",
+    ):
         loaded.predict(words)
 
 
@@ -198,7 +206,7 @@ def test_requests_are_checked_against_the_schema(
     odd = {"dataframe_records": [{"age": 25, "town": "Ulm"}, {"age": 131, "town": "Ulm"}]}
     monkeypatch.setenv("LDSVM_SCHEMA", rule)
     status, text = answer(mlflow.pyfunc.load_model(shop[0]), odd)
-    said = "The request: row 1, column 'age' is 131; allowed: 20 to 69."
+    said = "The request: row 2, counted from 1 without the header, column 'age' is 131; allowed: 20 to 69."
     assert status == (400 if rule == "refuse" else 200)
     assert (said in text, said in caplog.text) == (rule == "refuse", rule == "warn")
     (tmp_path / "schema.yaml").write_text("age: {least: 0, largest: 150}\n")

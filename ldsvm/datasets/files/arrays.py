@@ -15,7 +15,7 @@ from ldsvm.datasets.dataset import DataError, Rows
 from ldsvm.datasets.files import expansion, faults, numbers, opening, precision, values
 from ldsvm.datasets.files.find import Found
 from ldsvm.datasets.files.spec import FileSpec
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import row_list, shown
 
 WIDEST = 100_000_000  # columns: what is kept for each of them must fit into memory, however few values there are
 CSR = ("data", "indices", "indptr", "shape")
@@ -145,7 +145,7 @@ def _checked(X: Any, given: str, name: str) -> Any:
         which = numbers.infinite_rows(X)
     if len(which):
         raise DataError(
-            f"{given}: {name} is infinite or beyond ±3.4e38, the range of float32, in {listing('row', which)}; "
+            f"{given}: {name} is infinite or beyond ±3.4e38, the range of float32, in {row_list(which)}; "
             "allowed are finite numbers and missing values."
         )
     return X

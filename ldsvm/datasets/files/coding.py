@@ -30,7 +30,7 @@ from ldsvm.datasets.files.spellings import DATASET, Spelling
 from ldsvm.datasets.large import ColumnWriter
 from ldsvm.datasets.stored_texts import StoredTexts, are_many
 from ldsvm.datasets.table_cells import LARGEST
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import listing, row_list, shown
 
 Codes = NDArray[np.float64]
 Table = tuple[Column, ...]
@@ -254,7 +254,7 @@ class _Others:
     def refuse(self) -> None:
         """Raise `DataError` where there were any."""
         if self._rows:
-            rows = listing("row", np.concatenate(self._rows))
+            rows = row_list(np.concatenate(self._rows))
             raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {self.rule}.")
 
 

@@ -15,6 +15,7 @@ from ldsvm.datasets.catalog import optional
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import opening, quotes
 from ldsvm.datasets.files.opening import Style
+from ldsvm.datasets.words import row_list
 
 DELIMITERS = {"csv": ",", "semicolon": ";", "tsv": "\t", "pipe": "|", "blanks": opening.BLANKS}  # by the format's name
 UNDEFINED = [bytes([byte]) for byte in b"\x81\x8d\x8f\x90\x9d"]  # in Windows-1252
@@ -163,7 +164,7 @@ def _uneven(path: Path, style: Style) -> DataError:
     if first.expected_columns == 1:
         rule = "remove lines, such as a title, before the one with the names of the columns"
     return DataError(
-        f"{path}: row {first.number - 2} has {first.actual_columns} fields, but the "
+        f"{path}: {row_list([first.number - 2])}, has {first.actual_columns} fields, but the "
         f"{'header' if style.header else 'first row'} has {first.expected_columns}; {rule}."
     )
 
@@ -224,4 +225,4 @@ def _refuse_open_quotes(table: Any, path: Path, rows: int) -> None:
     """Refuse a last field that swallowed lines: with an odd number of marks, its own was never closed."""
     last = table.column(table.num_columns - 1)[-1].as_py()
     if isinstance(last, str) and "\n" in last:
-        raise DataError(f'{path}: a quotation mark (") in row {rows - 1} is never closed; close or double it.')
+        raise DataError(f'{path}: a quotation mark (") in {row_list([rows - 1])}, is never closed; close or double it.')

@@ -14,7 +14,7 @@ from ldsvm.datasets.files import faults, precision
 from ldsvm.datasets.files.kinds import is_list, is_number, is_text
 from ldsvm.datasets.files.spellings import Spelling, is_percentage
 from ldsvm.datasets.large import empty
-from ldsvm.datasets.words import listing, shown
+from ldsvm.datasets.words import row_list, shown
 
 # A column as the files give it: its pieces, one after the other, each a pyarrow array.
 Column = list[Any]
@@ -145,7 +145,7 @@ def _stray(column: Column, first: int, spelling: Spelling) -> str:
         return "is text"
     word = _value(column, int(which[0]))
     example = f", {word!r} first" if len(word) <= LONGEST else ""
-    return f"is text in {listing('row', which + first)}{example}"
+    return f"is text in {row_list(which + first)}{example}"
 
 
 def _value(column: Column, row: int) -> str:
@@ -177,7 +177,7 @@ def _width(name: str, column: Column, given: str, first: int) -> int | None:
     if len(other):
         raise DataError(
             f"{given}: column {shown(name)} holds lists of {known[0]} numbers, but {lengths[other[0]]} in "
-            f"{listing('row', other + first)}; all must have one length."
+            f"{row_list(other + first)}; all must have one length."
         )
     return int(known[0])
 
@@ -236,7 +236,7 @@ def refuse_infinite(which: NDArray[np.int64], name: str, given: str) -> None:
     if len(which):
         raise DataError(
             f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "
-            f"{listing('row', which)}; allowed are finite numbers and missing values."
+            f"{row_list(which)}; allowed are finite numbers and missing values."
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.words import row_list
 
 ROOM = 1 << 25  # a longer field is left to pyarrow, which refuses it
 FIRST = 1_000  # lines that tell whether single marks quote
@@ -56,7 +57,7 @@ def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
         buffer = buffer[at:]
         closed = quoted.match(buffer)
         if closed and buffer[closed.end() : closed.end() + 1] not in (b"", b'"', b"\r"):
-            where = "the header" if row < 0 else f"row {row}"
+            where = "the header" if row < 0 else row_list([row])
             raise DataError(
                 f'{path}: no separator follows a closing quotation mark (") in {where}; '
                 'a mark inside a quoted field must be doubled, "" and not \\".'

@@ -14,7 +14,7 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.kinds import is_number, is_text
 from ldsvm.datasets.files.numbers import Column
-from ldsvm.datasets.words import listing
+from ldsvm.datasets.words import row_list
 
 WHOLE = 2.0**53  # from here on float64 skips whole numbers, so two classes could become one
 
@@ -194,4 +194,4 @@ def _refuse_missing(column: Column, what: str) -> None:
     ]
     which = np.flatnonzero(np.concatenate([gap | blank for gap, blank in zip(missing, empty, strict=True)]))
     if len(which):
-        raise DataError(f"{what} is missing in {listing('row', which)}; every row needs one.")
+        raise DataError(f"{what} is missing in {row_list(which)}; every row needs one.")

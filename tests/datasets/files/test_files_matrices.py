@@ -83,7 +83,10 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
     wide = npz(tmp_path, **{**parts, "X_shape": [4, 1 << 31]}, y=Y)
     fails("X has 2,147,483,648 columns; allowed are at most 100,000,000", wide)
     big = np.array([1.5, -2, 1e39, 4, 5])  # the third value lies in row 1
-    fails("X is infinite or beyond .* in row 1; allowed", npz(tmp_path, **{**parts, "X_data": big}, y=Y))
+    fails(
+        "X is infinite or beyond .* in row 2, counted from 1 without the header; allowed",
+        npz(tmp_path, **{**parts, "X_data": big}, y=Y),
+    )
     half = npz(tmp_path, **{**parts, "X_indices": S.indices + 0.5}, y=Y)
     fails("array 'X_indices' is of type float64, but it must hold whole numbers", half)
     dense = npz(tmp_path, **parts, y=Y, X_test=X, y_test=Y)
@@ -103,7 +106,11 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
         ({"X": X.astype(object), "y": Y}, "a.npz: is damaged, .* no npz file .Object arrays cannot be loaded"),
         ({"X": X[:0], "y": Y[:0]}, "X has 0 rows and 3 columns; at least one each"),
         ({"X": X[:, :0], "y": Y}, "X has 4 rows and 0 columns; at least one each"),
-        ({"X": X * 1e38, "y": Y}, "X is infinite or beyond ±3.4e38, the range of float32, in row 2; allowed"),
+        (
+            {"X": X * 1e38, "y": Y},
+            "X is infinite or beyond ±3.4e38, the range of float32, in row 3, "
+            "counted from 1 without the header; allowed",
+        ),
         ({"X": X, "y": Y + 0.5}, "array 'y' holds 7.5; classes must be whole numbers or text"),
         ({"X": X, "y": Y, "X_test": X}, "there is no array 'y_test'"),
         ({"X": X, "y": Y, "groups": Y, "X_test": X, "y_test": Y}, "there is no array 'groups_test'"),
@@ -164,7 +171,7 @@ def test_svmlight_sets_have_the_same_columns(tmp_path: Path, zero_based: bool) -
         ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
         ("", "a.svm: holds no rows"),
         ("1 1:1\n0.5 1:1\n", "the label holds 0.5; classes"),
-        ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 1"),
+        ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without the header"),
     ],
     ids=str,
 )

@@ -135,7 +135,11 @@ def test_groups_of_other_types_are_spelled_out(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_missing_group_or_time_is_an_error(tmp_path: Path, role: str, values: list[Any]) -> None:
-    with pytest.raises(DataError, match=f"dataset.{role} '{role}' is missing in rows 1, 3; every row needs one"):
+    with pytest.raises(
+        DataError,
+        match=f"dataset.{role} '{role}' is missing in rows 2, 4, "
+        f"counted from 1 without the header; every row needs one",
+    ):
         rows(tmp_path, **{role: values})
 
 

@@ -109,16 +109,22 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
     assert found["size"].tolist()[:2] == [1.0, 2.5] and found["town"].tolist() == ["a", "1", "2.0"]
     arrow = pa.table({"size": [1, 2], "town": ["a", "b"]})  # polars has a method of the same name
     assert read_frame(arrow, {"town": "category"}, {})["town"].tolist() == ["a", "b"]
-    with pytest.raises(DataError, match="column 'size' is text in row 2, 'old'"):
+    with pytest.raises(DataError, match="column 'size' is text in row 3, counted from 1 without the header, 'old'"):
         read_frame(pd.DataFrame({"size": [1, 2, "old"]}), {"size": "number"}, {})
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 2, 'big' first"),
-        ({"paid": ["yes", "perhaps", "no"]}, "column 'paid' has 'perhaps' in row 1; allowed are yes and no"),
-        ({"when": ["2024-02-30", "2024-02-01", None]}, "column 'when' has '2024-02-30' in row 0; allowed are dates"),
+        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 3, counted from 1 without the header, 'big' first"),
+        (
+            {"paid": ["yes", "perhaps", "no"]},
+            "column 'paid' has 'perhaps' in row 2, counted from 1 without the header; allowed are yes and no",
+        ),
+        (
+            {"when": ["2024-02-30", "2024-02-01", None]},
+            "column 'when' has '2024-02-30' in row 1, counted from 1 without the header; allowed are dates",
+        ),
     ],
 )
 def test_a_value_of_another_role_is_named(changed: dict[str, list[str]], message: str) -> None:
