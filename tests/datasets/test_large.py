@@ -90,6 +90,17 @@ def test_without_texts_the_digest_is_the_same_too(
         np.testing.assert_array_equal(found.X, small.X)
 
 
+def test_spelled_numbers_are_read_column_by_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"{i % 7},5;{i} %;{'?' if i % 9 == 4 else i};{'ab'[i % 2]}" for i in range(200)]
+    (tmp_path / "a.csv").write_text("\n".join(["price;share;count;left", *lines]))
+    spec = FileSpec(str(tmp_path / "a.csv"), format="semicolon", label="left", decimal=",", missing_values=("?",))
+    small = loaded(spec, tmp_path / "small")
+    monkeypatch.setattr(large, "LARGE", 0)
+    found = loaded(spec, tmp_path / "large")
+    assert isinstance(found.X, np.memmap) and found.sha256 == small.sha256
+    np.testing.assert_array_equal(found.X[4], np.float32([4.5, 4, np.nan]))
+
+
 @pytest.mark.parametrize("ending", ["train.npy", "test.npy", "6.arrow"])
 def test_a_damaged_file_of_the_cache_is_written_anew(
     spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
