@@ -206,7 +206,6 @@ def _methods(found: Found) -> list[str]:
         _line(f"      n_basis: {_flow(sizes)}", "basis functions: more of them predict better and slower"),
         _line(f"      gamma: {_flow(gammas)}", f"of the Gaussians: around 1 / {found.width:,}, the number of features"),
         f"      C: {_flow([0.1, 1, 10] if rows <= LARGE else [0.1, 1])}",
-        *([f"      alpha: {_flow([0.001, 0.1])}"] if rows <= SMALL else []),
     ]
     if rare_classes(found.rows.y[~absent(found.rows.y)]):
         lines.append("    # params: {class_weight: balanced}   # rare classes count as much as frequent ones")
