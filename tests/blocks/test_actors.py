@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from ldsvm.blocks.actors import Actors
 from ldsvm.blocks.connection import ClusterFailed, Connection
 from tests.blocks.conftest import cut, far, model
 
-ray = pytest.importorskip("ray", reason="Ray is not installed for this Python")
 Data = tuple[np.ndarray, np.ndarray]
 pytestmark = [
     pytest.mark.server,
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed for this Python"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -50,6 +51,8 @@ def teams(_ray: None, monkeypatch: pytest.MonkeyPatch) -> list[Actors]:
 
 
 def pids(team: Actors) -> list[int]:
+    import ray
+
     return ray.get([host.__ray_call__.remote(lambda self: os.getpid()) for host in team._hosts])
 
 
@@ -156,7 +159,13 @@ def test_workers_that_always_end_end_the_fit_with_a_sentence(
 def test_no_room_for_a_new_worker_is_made_up_for_by_the_others(
     teams: list[Actors], train: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import ray
+
     from ldsvm.blocks import actors
+
+    class Sleeper:  # of this function, so that Ray's process need not import this module for it
+        def here(self) -> None:
+            pass
 
     def crowd(info: dict[str, Any]) -> None:
         if info["iteration"] == 2:
@@ -179,11 +188,6 @@ def test_no_room_for_a_new_worker_is_made_up_for_by_the_others(
     assert far(found, model().fit(cut(train, 400), executor=Threads(2))) < 1e-8
 
 
-class Sleeper:
-    def here(self) -> None:
-        pass
-
-
 @pytest.mark.usefixtures("_ray")
 def test_more_workers_than_there_is_room_for_are_refused(train: Data) -> None:
     with pytest.raises(ClusterFailed, match="no room for 1 of 3 workers with 2 threads each"):
@@ -193,15 +197,16 @@ def test_more_workers_than_there_is_room_for_are_refused(train: Data) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_objects_of_ray_are_blocks(train: Data) -> None:
     import pyarrow as pa
+    import ray
 
     X, y = train
-    whole = model().fit(cut(train, 400), executor=Threads(2))
+    whole = model(max_iter=2).fit(cut(train, 400), executor=Threads(2))
     pairs = [ray.put((X[:400], y[:400])), ray.put((X[400:], y[400:]))]
-    assert far(model().fit(RowBlocks.ray(pairs), executor=OnRay(2)), whole) == 0.0
+    assert far(model(max_iter=2).fit(RowBlocks.ray(pairs), executor=OnRay(2)), whole) == 0.0
     columns = [f"p{d}" for d in range(64)]
     parts = zip(*(np.split(a, [400]) for a in (X, y)), strict=True)
     tables = [pa.table({**dict(zip(columns, part.T, strict=True)), "digit": c}) for part, c in parts]
-    found = model().fit(RowBlocks.ray([ray.put(one) for one in tables], "digit"), executor=OnRay(2))
+    found = model(max_iter=2).fit(RowBlocks.ray([ray.put(one) for one in tables], "digit"), executor=OnRay(2))
     assert far(found, whole) == 0.0
     with pytest.raises(BlockError, match="block 0 of Ray: is a Table; wanted: a pair"):
         model().fit(RowBlocks.ray([ray.put(tables[0])]), executor=OnRay(1))

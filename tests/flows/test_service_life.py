@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -13,16 +15,18 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from flows import deployments
 from flows.deployments import post
 from flows.processes import Process, free_ports
+from flows.service import main
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
@@ -46,10 +50,21 @@ class Service:
     def runs(self) -> Path:
         return self.place / "runs"
 
-    def call(self, action: str) -> subprocess.CompletedProcess[str]:
+    @property
+    def variables(self) -> dict[str, str]:
         given = {"RUNS": str(self.runs), "PREFECT_PORT": str(self.prefect), "PORT": str(self.mlflow)}
         given["DATA"] = os.pathsep.join([str(TINY.parent), str(self.place)])  # what deployed runs may reach
-        return self._run([sys.executable, "-m", "flows.service", action], given)
+        return given
+
+    def call(self, action: str) -> subprocess.CompletedProcess[str]:
+        return self._run([sys.executable, "-m", "flows.service", action], self.variables)
+
+    def here(self, action: str) -> tuple[int, str, str]:
+        """Do the same in this process, which has imported everything: exit code, output, errors."""
+        out, err = io.StringIO(), io.StringIO()
+        with patch.dict(os.environ, self.variables), redirect_stdout(out), redirect_stderr(err):
+            code = main([action])
+        return code, out.getvalue(), err.getvalue()
 
     def parameters(self, experiment: Path, *overrides: str) -> dict[str, Any]:
         """Parameters for a deployment, which is given another experiment; none of them says where the results go."""
@@ -137,8 +152,10 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.mark.timeout(600)
-def test_the_whole_life_of_a_service(service: Service, missing: Missing | None) -> None:
+def test_the_whole_life_of_a_service(service: Service, missing: Missing | None, prefect: Any) -> None:
     """One test of several acts, because each start of the servers takes 15 seconds."""
+    (service.runs / "prefect").mkdir(parents=True)
+    shutil.copy(prefect.empty, service.runs / "prefect" / "prefect.db")  # whose tables take seconds to make
     up = service.call("up")
     assert up.returncode == 0, up.stderr
     for part in (f"127.0.0.1:{service.prefect}", f"127.0.0.1:{service.mlflow}", "'pipeline/digits' --watch"):
@@ -210,11 +227,11 @@ def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Se
         os.kill(number, signal.SIGKILL)
     wait_for(lambda: not worker.alive and not service.flow_runs(), "both are gone")
     assert service.state(left) == "RUNNING"  # so Prefect believes
-    status = service.call("status")
-    assert (status.returncode, "died, see" in status.stdout) == (1, True)
-    up = service.call("up")
-    assert up.returncode == 0, up.stderr
-    assert ("prefect runs already" in up.stdout, "worker runs already" in up.stdout) == (True, False)
+    code, said, _ = service.here("status")
+    assert (code, "died, see" in said) == (1, True)
+    code, said, err = service.here("up")
+    assert code == 0, err
+    assert ("prefect runs already" in said, "worker runs already" in said) == (True, False)
     assert [service.process("prefect"), service.process("mlflow")] == servers
     assert service.state(left) == "CRASHED"
     assert [one["name"] for one in service.ask("deployments/filter") if one["paused"]] == ["own-table"]
@@ -231,7 +248,8 @@ def _so_is_a_run_whose_worker_was_asked_to_end(service: Service) -> list[str]:
     wait_for(lambda: not worker.alive, "the worker has ended")
     assert service.state(left) == "RUNNING"  # so Prefect believes
     missed = [service.start("digits"), service.start("digits")]
-    assert service.call("up").returncode == 0
+    code, _, err = service.here("up")
+    assert code == 0, err
     assert service.state(left) == "CRASHED"
     return missed
 
@@ -241,13 +259,13 @@ def _of_the_runs_that_were_missed_one_is_made_up_for(service: Service, missed: l
     wait_for(lambda: sorted(map(service.state, missed)) == ["CANCELLED", "RUNNING"], "one runs, one is cancelled")
     running = next(number for number in missed if service.state(number) == "RUNNING")
     worker = service.process("worker")
-    assert "worker runs already" in service.call("up").stdout
+    assert "worker runs already" in service.here("up")[1]
     assert service.process("worker") == worker
     assert service.state(running) == "RUNNING"
-    status = service.call("status")
-    assert (status.returncode, status.stdout.count("healthy")) == (0, 3)
+    code, said, _ = service.here("status")
+    assert (code, said.count("healthy")) == (0, 3)
     for name in deployments.wanted_deployments():
-        assert re.search(rf"{name} .* Europe/Berlin \(off\)", status.stdout)
+        assert re.search(rf"{name} .* Europe/Berlin \(off\)", said)
 
 
 def _down_leaves_nothing_behind(service: Service) -> None:
@@ -263,7 +281,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert service.tracked("RUNNING") == 0
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
-    assert service.call("down").stdout == "nothing runs\n"
+    assert service.here("down")[:2] == (0, "nothing runs\n")
 
 
 def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(service: Service) -> None:
