@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.utils.random import sample_without_replacement
 
 from ldsvm.typing import Array
 
@@ -47,7 +46,11 @@ class Sample:
 
 def sample_rows(N: int, random_state: np.random.RandomState) -> Array:
     """Return the numbers of the rows that are looked at, ascending: all of them, or ROWS at random."""
-    return np.arange(N) if N <= ROWS else np.sort(sample_without_replacement(N, ROWS, random_state=random_state))
+    if N <= ROWS:
+        return np.arange(N)
+    from sklearn.utils.random import sample_without_replacement
+
+    return np.sort(sample_without_replacement(N, ROWS, random_state=random_state))
 
 
 def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Iterable[float]) -> Iterator[Array]:
