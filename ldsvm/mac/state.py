@@ -82,7 +82,7 @@ class Options:
         """Return mu_max as a number. validated: whether validation rows choose the iteration that is kept."""
         if self.mu_max is not None:
             return self.mu_max
-        return MU_LIMIT if validated else SOFT * self.mu
+        return max(MU_LIMIT, self.mu) if validated else SOFT * self.mu
 
 
 class Reason(Enum):

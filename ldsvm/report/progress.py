@@ -36,7 +36,8 @@ class Progress:
         said = row.get("doing")
         if said is None:
             point = f"C={row['C']:g} " if "C" in row else ""
-            said = f"{point}iteration {row['iteration']}, validation {percent(row['valid_error'])}"
+            error = row["valid_error"]  # None in a last fit to all rows
+            said = f"{point}iteration {row['iteration']}" + ("" if error is None else f", validation {percent(error)}")
         self._tell(f"{self._standing}; {said}", None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from ldsvm import memory
+from ldsvm import LDSVMClassifier, memory
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare.judge import is_cold
@@ -25,6 +25,7 @@ from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Job, Trial, fit_again, fit_point, training_data
 from ldsvm.experiment.search.worker import Here, Runner, Worker
 from ldsvm.experiment.storing import dumps, loads
+from ldsvm.report.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = (
@@ -130,7 +131,8 @@ def test_the_last_fit_may_have_training_and_validation_rows_together(config: Con
     # By scikit-learn's means alone, from the same parameters:
     method, point = config.methods[name], dict(with_it.params)
     if with_it.best_iter is not None:
-        point["max_iter" if name == "ours" else "classify__max_iter"] = max(1, with_it.best_iter)
+        step = "" if name == "ours" else "classify__"
+        point |= {f"{step}max_iter": max(1, with_it.best_iter), f"{step}mu_max": 1e6}
     parts = [data.arrays(part, "original") for part in ("train", "validation")]
     X, y = (np.concatenate(two) for two in zip(*parts, strict=True))
     X_test, y_test = data.arrays("test", "original")
@@ -145,6 +147,16 @@ def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(con
     job, rows = Job(auto, ({},), (0,), 0, 1), training_data(data, "original")
     first = fit_point(job, {}, rows)
     assert fit_again(job, first, rows).model.n_basis_ == first.model.n_basis_
+
+
+def test_a_last_fit_does_as_many_iterations_as_the_first_kept(config: Config, data: Prepared) -> None:
+    method = MethodConfig(estimator="ldsvm", params={"n_basis": 20, "gamma": 0.1, "C": 0.3, "tol": 0.1})
+    job, rows = Job(method, ({},), (0,), 0, 1), training_data(data, "original")
+    first, said = fit_point(job, {}, rows), []
+    news = Progress(lambda text, share: said.append(text), 0, 1)
+    assert LDSVMClassifier(**method.params, random_state=0).fit(rows.X, rows.y).n_iter_ < first.model.best_iter_
+    assert fit_again(job, first, rows, news.step).model.n_iter_ == first.model.best_iter_
+    assert said[-1] == f"first trials; iteration {first.model.best_iter_}"  # no rows are left to validate on
 
 
 def test_trials_have_their_own_number_of_threads(config: Config, data: Prepared) -> None:

@@ -28,7 +28,7 @@ dataset: {name: shop, path: FOLDER, label: left, columns: {plz: category}}
 problems: [{name: left, labels: original}]
 split: {kind: stratified, train: 0.6, validation: 0.2, test: 0.2}
 methods:
-  ours: {estimator: ldsvm, params: {n_basis: 30, gamma: 0.05, max_iter: 10}, search: {C: [1]}}
+  ours: {estimator: ldsvm, params: {n_basis: 30, gamma: 0.05, alpha: 1e-3, max_iter: 10}, search: {C: [1]}}
 production: {model: shop, least: 40, score: {input: new.csv, output: scored.csv, keep: [customer]}}
 """
 

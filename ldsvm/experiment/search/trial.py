@@ -24,6 +24,7 @@ from ldsvm.experiment.config.spaces import ROWS
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.sources import code
+from ldsvm.mac.state import MU_LIMIT
 from ldsvm.methods import check_memory, lookup, memory_limit
 
 LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
@@ -270,6 +271,8 @@ def fit_again(job: Job, first: Fit, data: Data, on_step: OnStep | None = None) -
         last = {"max_iter": max(1, first.model.best_iter_), "early_stopping": False}
         if values[names["n_basis"]] == "auto":
             last["n_basis"] = method.count(first.model)
+        if values[names["mu_max"]] == "auto":
+            last["mu_max"] = MU_LIMIT  # which it is with validation rows
         point = {**point, **{names[name]: value for name, value in last.items()}}
     return fit_point(job, point, replace(data, joined=True), on_step)
 
