@@ -64,7 +64,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     gamma : float, "scale" or "auto", default="auto"
         Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC. "auto" is 0.1, 0.3, 1, 3 or 10 times that, chosen together with
-        ``alpha``. The learned widths start there.
+        ``alpha``. The learned widths start there; with these it is 1, 3 or 10 times that.
     center_steps : int or "auto", default="auto"
         Gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step; later
         ones take a fifth of them, or as many with ``z_follows``. "auto" sees every row 100 times, in 1,000 steps at

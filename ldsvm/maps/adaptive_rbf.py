@@ -10,7 +10,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Evaluation, Family, Follower, Map, Regression
 from ldsvm.maps.features import BasisMap, Computed, FeatureEvaluation, FeatureRegression
-from ldsvm.maps.leave_one_out import Sample
+from ldsvm.maps.leave_one_out import WIDTHS, Sample
 from ldsvm.maps.lowering import (
     BATCH,
     SHORTER,
@@ -27,6 +27,7 @@ from ldsvm.maps.rbf import RBF, Gaussians
 from ldsvm.typing import Array
 
 SOME = 10_000  # rows that tell the spread of the data
+NARROW = tuple(width for width in WIDTHS if width >= 1.0)  # wide functions are steep to part: the descent gets stuck
 
 
 class AdaptiveEvaluation(Evaluation):
@@ -190,7 +191,7 @@ class AdaptiveRBF(Family):
         return self.begin.automatic
 
     def chosen(self, sample: Sample, scale: float) -> AdaptiveRBF:
-        at = self.begin.chosen(sample, scale)
+        at = self.begin.chosen(sample, scale, NARROW)
         return AdaptiveRBF(at.n_basis, at.centers, at.gamma, at.lam, self.steps, self.follows, at.asked)
 
     def scale(self, X: Any, weight: Array | None) -> float:

@@ -97,11 +97,11 @@ class RBF(FeatureFamily):
     def automatic(self) -> bool:
         return "auto" in (self.gamma, self.lam)
 
-    def chosen(self, sample: Sample, scale: float) -> RBF:
+    def chosen(self, sample: Sample, scale: float, widths: tuple[float, ...] = WIDTHS) -> RBF:
         """The width by few rows and centres; the ridge by more, since with fewer centres it would be too small."""
         M, gamma = min(CENTERS, self.n_basis or CENTERS), self.width(scale)
         if self.gamma == "auto":
-            gammas = [scale * width for width in WIDTHS]
+            gammas = [scale * width for width in widths]
             gamma = _chosen(sample.thinned(ROWS // 2), max(1, M // 2), gammas, ridges(self.lam))[0]
         lam = self.lam if not isinstance(self.lam, str) else _chosen(sample, M, [gamma], ridges(self.lam))[1]
         return RBF(self.n_basis, self.centers, gamma, lam, self.asked)
