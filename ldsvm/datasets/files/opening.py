@@ -107,7 +107,7 @@ def has_preamble(path: Path, style: Style) -> bool:
 
 
 def has_single_quotes(path: Path, style: Style) -> bool:
-    """Return whether fields are in single quotes: all of some column, or any in a file that begins with @relation."""
+    """Return whether fields are in single quotes."""
     head = _start(path, style)
     found = PREAMBLE.match(head)
     return quotes.single(head, style.delimiter) if found is None else b"'" in head[found.end() :]

@@ -76,9 +76,20 @@ def gzipped(path: Path) -> Path:
     return file
 
 
-def test_single_quotes_around_some_values_are_part_of_them(tmp_path: Path) -> None:
+def test_rows_without_the_column_that_is_quoted_throughout_are_read_as_those_with_it(tmp_path: Path) -> None:
+    # as the rows that a model is asked about lack the label
+    path, rows = tmp_path / "a.csv", ["'a, b',x", "?,y", "c,x", "'a, b',y", "?,x", "c,y"] * 3
+    path.write_text("\n".join(["kind,label", *(f"{row[:-1]}'{row[-1]}'" for row in rows)]) + "\n")
+    found = read(FileSpec(str(path), missing_values=("?",))).train
+    path.write_text("\n".join(["kind,label", *rows]) + "\n")
+    some = read(FileSpec(str(path), missing_values=("?",))).train
+    assert found.table is not None and some.table is not None
+    assert found.table[0].values == some.table[0].values == ("a, b", "c")
+
+
+def test_an_apostrophe_is_no_quotation_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("kind,label\n'a',0\nb,1\n'a',1\n\"it's, 'c'\",0\n")
+    path.write_text("kind,label\n'tis,0\nb,1\n5',1\n\"it's, 'c'\",0\n")
     found = read(FileSpec(str(path))).train
-    assert found.table is not None and found.table[0].values == ("'a'", "b", "it's, 'c'")
+    assert found.table is not None and found.table[0].values == ("'tis", "5'", "b", "it's, 'c'")
     assert look(FileSpec(str(path))).sentences == ()
