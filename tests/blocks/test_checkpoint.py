@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from ldsvm.blocks import Serial, Threads
 from ldsvm.blocks.checkpoint import Checkpoint, CheckpointError
@@ -204,9 +206,9 @@ import sys, time
 from ldsvm import LDSVMClassifier, RowBlocks
 folder = sys.argv[1]
 rows = RowBlocks.mapped(folder + "/X.npy", folder + "/y.npy", rows=300)
-fit = LDSVMClassifier(n_basis=60, C=0.5, max_iter=6, random_state=0, n_jobs=1)
+fit = MODEL
 fit.fit(rows, checkpoint=folder + "/fit.npz", callback=lambda info: time.sleep(300) if info["iteration"] == 3 else None)
-"""
+""".replace("MODEL", repr(model()))
     started = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
     try:
         end = time.monotonic() + 200
@@ -223,3 +225,14 @@ fit.fit(rows, checkpoint=folder + "/fit.npz", callback=lambda info: time.sleep(3
     rows = cut(train, 300, 600)
     again = model().fit(rows, checkpoint=tmp_path / "fit.npz", callback=noting(seen))
     assert seen == [3, 4, 5, 6] and far(again, model().fit(rows)) < 1e-8
+
+
+def test_a_fit_that_goes_on_makes_the_same_choices(train: Data, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"gamma": "auto", "alpha": "auto", "init": "random"}
+    rows, file = cut(train, 300), tmp_path / "fit.npz"
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model(**given, max_iter=2).fit(rows, checkpoint=file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again, whole = model(**given).fit(rows, checkpoint=file), model(**given).fit(rows)
+    assert again.n_iter_ == whole.n_iter_ > 2 and again.alpha_ == whole.alpha_ and far(again, whole) < 1e-8
