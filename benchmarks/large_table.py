@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -56,22 +56,23 @@ def run(quick: bool, parts: Collection[str] = PARTS) -> Result:
 
 def stages(result: Result, place: Path, rows: int) -> None:
     """Peaks of `new` and of `pipeline` on a tenth of the rows, and on all."""
-    peaks = []
-    for n in (rows // 10, rows):
-        data = place / str(n) / "customers"
-        write(data, n)
-        peaks.append(max(_measured(result, "", data, n, "pipeline")))
+    peaks = [max(_measured(result, "", data, n, "pipeline")) for data, n in _written(place, rows, "customers", write)]
     _compare(result, peaks, "peak of all processes, GiB", "peak over that of a tenth of the rows")
 
 
 def csv(result: Result, place: Path, rows: int) -> None:
     """Peaks of `new`, and of `check`, which prepares the data, on a CSV file of a tenth of the rows, and of all."""
-    peaks = []
-    for n in (rows // 10, rows):
-        data = place / str(n) / "customers.csv"
-        write_csv(data, n)
-        peaks.append(max(_measured(result, " of a CSV file", data, n, "check")))
+    written = _written(place, rows, "customers.csv", write_csv)
+    peaks = [max(_measured(result, " of a CSV file", data, n, "check")) for data, n in written]
     _compare(result, peaks, "CSV: peak of all processes, GiB", "CSV: peak over that of a tenth of the rows")
+
+
+def _written(place: Path, rows: int, name: str, write: Callable[[Path, int], None]) -> Iterator[tuple[Path, int]]:
+    """Write a tenth of the rows, then all, and yield each file as soon as it is there."""
+    for n in (rows // 10, rows):
+        data = place / str(n) / name
+        write(data, n)
+        yield data, n
 
 
 def _measured(result: Result, about: str, data: Path, rows: int, then: str) -> list[float]:

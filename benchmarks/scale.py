@@ -43,7 +43,14 @@ def run(quick: bool) -> Result:
 
 def _fit(X: Any, y: Any, M: int) -> None:
     steps = PASSES * len(y) // 100
-    given: dict[str, Any] = {"map": "adaptive_rbf", "gamma": GAMMA, "alpha": 1e-2, "C": 1.0, "random_state": 0}
+    given: dict[str, Any] = {
+        "map": "adaptive_rbf",
+        "gamma": GAMMA,
+        "alpha": 1e-2,
+        "C": 1.0,
+        "mu_max": 1e6,
+        "random_state": 0,
+    }
     model = LDSVMClassifier(n_basis=M, center_steps=steps, **given)
     model.fit(X, y, callback=lambda info: info["iteration"] >= ITERATIONS)
 

@@ -101,7 +101,9 @@ def _small(quick: bool) -> Callable[..., LDSVMClassifier]:
     def fit(blocks: int, executor: Any, **more: Any) -> LDSVMClassifier:
         rows = RowBlocks.arrays(zip(np.array_split(X, blocks), np.array_split(y, blocks), strict=True))
         iterations = 3 if quick else 10
-        model = LDSVMClassifier(n_basis=size, gamma=0.02, alpha=1e-3, C=0.1, max_iter=iterations, random_state=0)
+        model = LDSVMClassifier(
+            n_basis=size, gamma=0.02, alpha=1e-3, C=0.1, mu_max=1e6, max_iter=iterations, random_state=0
+        )
         return model.fit(rows, eval_set=valid, executor=executor, **more)
 
     return fit
@@ -180,7 +182,9 @@ def large(result: Result, quick: bool) -> None:
 
 def _fit_large(how: str, quick: bool, place: str, count: int, size: int) -> tuple[float, ...]:
     """One fit of `large`: seconds, the process's largest memory in MiB, test error in % and iterations."""
-    model = LDSVMClassifier(n_basis=size, gamma=GAMMA, alpha=1e-3, C=0.1, max_iter=10, random_state=0, verbose=1)
+    model = LDSVMClassifier(
+        n_basis=size, gamma=GAMMA, alpha=1e-3, C=0.1, mu_max=1e6, max_iter=10, random_state=0, verbose=1
+    )
     rows = RowBlocks.parquet(place, "digit")
     if how == "memory":
         blocks = [rows.read(i) for i in range(-(-count // BLOCK))]
@@ -230,7 +234,7 @@ def _measured(blocks: RowBlocks, workers: int, size: int, iterations: int) -> Co
     progress(f"shards: {workers} workers")
     ends: list[float] = []
     model = LDSVMClassifier(
-        n_basis=size, gamma=GAMMA, alpha=1e-3, C=0.1, centers="random", max_iter=iterations, random_state=0
+        n_basis=size, gamma=GAMMA, alpha=1e-3, C=0.1, mu_max=1e6, centers="random", max_iter=iterations, random_state=0
     )
     model.fit(
         blocks, executor=OnRay(workers, memory=LITTLE), callback=lambda _: ends.append(time.perf_counter())

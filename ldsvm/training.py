@@ -68,7 +68,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
         if family.automatic:
             rows = sample_rows(len(index), random_state)
             sample = Sample(X[rows].astype(np.float32), index[rows], start.Z[rows], ones[rows], cost[rows])
-            family = family.chosen(sample, family.scale(X, weight))
+            family = family.chosen(sample, family.width(X, weight))
     elif family.automatic:
         family = family_of(model, model.alpha_)
     assert not isinstance(family.lam, str)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ldsvm import threads
 from ldsvm.blocks.checkpoint import Checkpoint
 from ldsvm.blocks.executors import Team, chosen, repaired
-from ldsvm.blocks.preparation import Facts, drawn_rows, gaussians, look, scale
+from ldsvm.blocks.preparation import Facts, Moments, drawn_rows, gaussians, look, moments_of, width
 from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
 from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.blocks.steps import ShardSteps
@@ -69,8 +69,9 @@ def fit(
         numbers = random_state.get_state()
 
         def prepared() -> ShardRegression:
-            found = _chosen(team, facts, family, points, weights, random_state) if family.automatic else family
-            return _regression(team, facts, found, threads.n_threads(model.n_jobs), random_state, kept)
+            moments = None if isinstance(family, Linear) else moments_of(team, facts)
+            found = _chosen(team, facts, family, points, weights, random_state, moments) if family.automatic else family
+            return _regression(team, facts, found, threads.n_threads(model.n_jobs), random_state, kept, moments)
 
         regression = repaired(prepared, lambda: random_state.set_state(numbers))
         penalties = model.C * weights * facts.counts
@@ -128,30 +129,37 @@ def _needs_all(name: str, value: Any, allowed: str) -> str:
 
 
 def _chosen(
-    team: Team, facts: Facts, family: Known, points: Array, weights: Array, random_state: np.random.RandomState
+    team: Team, facts: Facts, family: Known, points: Array, weights: Array, random_state: np.random.RandomState,
+    moments: Moments | None,
 ) -> Known:  # fmt: skip
     """The family with numbers for what is "auto", by the rows that a fit in memory looks at."""
     numbers = sample_rows(facts.N, random_state)
     y = np.concatenate(team.call("classes_of", numbers))
     sample = Sample(drawn_rows(team, numbers), y, points[y], np.ones(len(y)), weights[y])
-    return family.chosen(sample, 1.0 if isinstance(family, Linear) else scale(team, facts))
+    if isinstance(family, Linear):
+        return family.chosen(sample, 1.0)
+    assert moments is not None
+    begin = family.begin if isinstance(family, AdaptiveRBF) else family
+    return family.chosen(sample, width(begin, moments))
 
 
 def _regression(
-    team: Team, facts: Facts, family: Known, cores: int, random_state: np.random.RandomState, kept: Checkpoint | None
+    team: Team, facts: Facts, family: Known, cores: int, random_state: np.random.RandomState, kept: Checkpoint | None,
+    moments: Moments | None,
 ) -> ShardRegression:  # fmt: skip
     """The F-step with its basis: that of the checkpoint where it does not move."""
     assert not isinstance(family.lam, str)
-    if isinstance(family, AdaptiveRBF):
-        basis, spread = gaussians(team, facts, family.begin, random_state)
-        steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
-        return Learned(team, basis, family.lam, cores, spread, steps, seed, facts.sizes, family.follows)
     if isinstance(family, Linear):
         return Fixed(team, Identity(facts.D), family.lam, cores)
+    assert moments is not None
+    if isinstance(family, AdaptiveRBF):
+        basis, spread = gaussians(team, facts, family.begin, random_state, moments)
+        steps, seed = steps_for(family.steps, facts.N), random_state.randint(2**31 - 1)
+        return Learned(team, basis, family.lam, cores, spread, steps, seed, facts.sizes, family.follows)
     progress = None if kept is None else kept.load()
     if progress is not None:
         return Fixed(team, progress.now.mapping.basis, family.lam, cores)  # type: ignore[attr-defined]
-    return Fixed(team, gaussians(team, facts, family, random_state)[0], family.lam, cores)
+    return Fixed(team, gaussians(team, facts, family, random_state, moments)[0], family.lam, cores)
 
 
 def _named(model: Any, team: Team, facts: Facts) -> dict[str, Any]:

@@ -19,6 +19,9 @@ DOUBLED = 5  # how often rows are drawn at most to find as many distinct ones as
 MANY = 2**24  # rows up to which centres are drawn as in memory, which takes an array of all row numbers
 
 
+Moments = tuple[Array, Array]  # mean and variance of the columns (D,)
+
+
 @dataclass(frozen=True)
 class Facts:
     """What all rows say together: classes (K,) and rows of each, rows in each shard, inputs D."""
@@ -60,28 +63,28 @@ def look(team: Team, largest: float = LARGEST) -> Facts:
     return Facts(classes, counts, sizes, widths.pop())
 
 
-def gaussians(team: Team, facts: Facts, family: RBF, random_state: np.random.RandomState) -> tuple[Gaussians, float]:
+def gaussians(
+    team: Team, facts: Facts, family: RBF, random_state: np.random.RandomState, moments: Moments
+) -> tuple[Gaussians, float]:
     """Return the basis to begin with, and the spread of the data: the root of the mean variance of the columns."""
-    mean, within = _moments(team, facts)
+    within = moments[1]
     check_spread(2.0 * float(np.sqrt(within.max())))  # at least, of values with this deviation
     start = _drawn(team, facts.N, family, random_state)
     centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
-    gamma = _scale(mean, within) if isinstance(family.gamma, str) else float(family.gamma)
-    return Gaussians(centers, gamma), float(np.sqrt(within.mean())) or 1.0
+    return Gaussians(centers, width(family, moments)), float(np.sqrt(within.mean())) or 1.0
 
 
-def scale(team: Team, facts: Facts) -> float:
-    """Return the gamma that "scale" stands for."""
-    return _scale(*_moments(team, facts))
-
-
-def _moments(team: Team, facts: Facts) -> tuple[Array, Array]:
+def moments_of(team: Team, facts: Facts) -> Moments:
     """Return mean and variance of the columns (D,)."""
     mean = team.sum("column_sums") / facts.N
     return mean, team.sum("column_squares", mean) / facts.N
 
 
-def _scale(mean: Array, within: Array) -> float:
+def width(family: RBF, moments: Moments) -> float:
+    """Return gamma where it is a number, else the one that "scale" stands for, as `RBF.width` does."""
+    if not isinstance(family.gamma, str):
+        return float(family.gamma)
+    mean, within = moments
     warn_of_scales(mean, within)
     variance = float(within.mean() + mean.var())
     return 1.0 / (len(mean) * variance) if variance > 0 else 1.0

@@ -190,12 +190,12 @@ class AdaptiveRBF(Family):
     def automatic(self) -> bool:
         return self.begin.automatic
 
-    def chosen(self, sample: Sample, scale: float) -> AdaptiveRBF:
-        at = self.begin.chosen(sample, scale, NARROW)
+    def chosen(self, sample: Sample, width: float) -> AdaptiveRBF:
+        at = self.begin.chosen(sample, width, NARROW)
         return AdaptiveRBF(at.n_basis, at.centers, at.gamma, at.lam, self.steps, self.follows, at.asked)
 
-    def scale(self, X: Any, weight: Array | None) -> float:
-        return self.begin.scale(X, weight)
+    def width(self, X: Any, weight: Array | None) -> float:
+        return self.begin.width(X, weight)
 
     def prepare(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None = None

@@ -90,15 +90,15 @@ class Family(ABC):
         """Whether parameters are left to `chosen`."""
         return isinstance(self.lam, str)
 
-    def chosen(self, sample: Sample, scale: float) -> Family:
+    def chosen(self, sample: Sample, width: float) -> Family:
         """Return the family with numbers for what is "auto": those with the fewest leave-one-out errors.
 
-        sample: some training rows. scale: the gamma that "scale" stands for.
+        sample: some training rows. width: see `width`.
         """
         return self
 
-    def scale(self, X: Any, weight: Array | None) -> float:
-        """Return the gamma that "scale" stands for; 1 for families without widths."""
+    def width(self, X: Any, weight: Array | None) -> float:
+        """Return gamma where it is a number, else the one that "scale" stands for; 1 for families without widths."""
         return 1.0
 
     @abstractmethod

@@ -36,11 +36,11 @@ class Linear(FeatureFamily):
     def __init__(self, lam: float | str) -> None:
         self.lam = lam
 
-    def chosen(self, sample: Sample, scale: float) -> Linear:
+    def chosen(self, sample: Sample, width: float) -> Linear:
         if sample.X.shape[1] > WIDE:
             sample = sample.thinned(WIDE)
         X = sample.X if sp.issparse(sample.X) else sample.X.astype(np.float64)
-        return Linear(choose(sample, lambda gamma: X, [scale], ridges(self.lam))[1])
+        return Linear(choose(sample, lambda gamma: X, [width], ridges(self.lam))[1])
 
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None

@@ -97,18 +97,14 @@ class RBF(FeatureFamily):
     def automatic(self) -> bool:
         return "auto" in (self.gamma, self.lam)
 
-    def chosen(self, sample: Sample, scale: float, widths: tuple[float, ...] = WIDTHS) -> RBF:
+    def chosen(self, sample: Sample, width: float, widths: tuple[float, ...] = WIDTHS) -> RBF:
         """The width by few rows and centres; the ridge by more, since with fewer centres it would be too small."""
-        M, gamma = min(CENTERS, self.n_basis or CENTERS), self.width(scale)
+        M, gamma = min(CENTERS, self.n_basis or CENTERS), width
         if self.gamma == "auto":
-            gammas = [scale * width for width in widths]
+            gammas = [width * times for times in widths]
             gamma = _chosen(sample.thinned(ROWS // 2), max(1, M // 2), gammas, ridges(self.lam))[0]
         lam = self.lam if not isinstance(self.lam, str) else _chosen(sample, M, [gamma], ridges(self.lam))[1]
         return RBF(self.n_basis, self.centers, gamma, lam, self.asked)
-
-    def width(self, scale: float) -> float:
-        """Return gamma as a number. scale: the one that "scale" stands for."""
-        return scale if isinstance(self.gamma, str) else float(self.gamma)
 
     def basis(
         self, X: Any, weight: Array | None, random_state: np.random.RandomState, n_threads: int, near: Map | None
@@ -116,10 +112,11 @@ class RBF(FeatureFamily):
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
         check_spread(float((X.max(axis=0) - X.min(axis=0)).max()))
-        gamma = self.scale(X, weight) if isinstance(self.gamma, str) else float(self.gamma)
-        return Gaussians(self._choose(X, weight, random_state, n_threads), gamma)
+        return Gaussians(self._choose(X, weight, random_state, n_threads), self.width(X, weight))
 
-    def scale(self, X: Array, weight: Array | None) -> float:
+    def width(self, X: Array, weight: Array | None) -> float:
+        if not isinstance(self.gamma, str):
+            return float(self.gamma)
         _warn_of_scales(X)
         # weighted as if rows were repeated; by blocks, so that there is no second copy of X in float64
         center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)

@@ -131,3 +131,16 @@ def test_sparse_texts_choose_a_ridge() -> None:
     X = sp.csr_array(sp.random(80, 2000, 0.02, random_state=0) + sp.csr_array(np.eye(2, 2000)[y]))
     model = LDSVMClassifier(map="linear", tol=0.1, random_state=0).fit(X, y)
     assert model.alpha_ in ALPHAS and model.score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["rbf", "adaptive_rbf"])
+def test_a_width_that_is_given_is_not_doubted(kind: str) -> None:
+    # warnings are errors: that of gamma="scale" on columns of different scales must not be heard
+    X, y = moons(60)
+    X = X * [1e4, 1.0]
+    X = np.column_stack([X, X[:, 1]])
+    model = LDSVMClassifier(map=kind, gamma=1e-8, n_basis=10, center_steps=5, tol=0.1, random_state=0)
+    model.fit(X, y)
+    model.fit(RowBlocks.arrays([(X, y)]))
+    with pytest.warns(UserWarning, match="so different scales"):
+        model.set_params(gamma="auto").fit(X, y)
