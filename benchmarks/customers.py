@@ -17,14 +17,17 @@ WORDS = np.array([
 
 
 def write(folder: Path, rows: int, seed: int = 0) -> None:
-    """Write so many rows as Parquet files of 250,000 rows; the first ones are the same for every number of them."""
+    """Write so many rows as Parquet files of 250,000 rows; the first ones are the same for every number of them.
+
+    The files of another seed have other names, so that they join those that are there.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
     folder.mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(range(0, rows, FILE)):
         table = pa.table(customers(number, seed))
-        parquet.write_table(table.slice(0, rows - start), folder / f"{number:04}.parquet", row_group_size=50_000)
+        parquet.write_table(table.slice(0, rows - start), folder / f"{seed}-{number:04}.parquet", row_group_size=50_000)
 
 
 def write_csv(file: Path, rows: int, seed: int = 0) -> None:

@@ -2,8 +2,9 @@
 
 The parts: `stages` runs `new` and `pipeline` on a tenth of the rows and on all, and samples the memory that is of no
 file (proportional shares of the process tree, twice a second); `csv` does so for `new` and `check` of one CSV file of
-2,000,000 rows; `same` fits the first 200,000 rows in memory and again from mapped files by blocks. The files take some
-7 GB of the folder of temporary files. On Linux only.
+2,000,000 rows; `retrain` trains the first champion on 2,000,000 rows of a Parquet folder, adds 500,000 and retrains;
+`same` fits the first 200,000 rows in memory and again from mapped files by blocks. The files take some 7 GB of the
+folder of temporary files. On Linux only.
 """
 
 from __future__ import annotations
@@ -27,28 +28,33 @@ from ldsvm.experiment.prepared import prepare
 from ldsvm.experiment.search.trial import Job, fit_point, training_data
 from ldsvm.memory import GIB
 
-ROWS, CSV_ROWS, FIRST, SECONDS = 5_000_000, 2_000_000, 200_000, 0.5
+ROWS, CSV_ROWS, RETRAINED, NEW, FIRST, SECONDS = 5_000_000, 2_000_000, 2_000_000, 500_000, 200_000, 0.5
 # Every iteration takes the same memory. The file that `new` writes asks for 20.
 SHORT = {"ours": "methods.ours.params.max_iter=3", "linear": "methods.linear.params.max_iter=3"}
-PARTS = ("stages", "csv", "same")
+PARTS = ("stages", "csv", "retrain", "same")
 
 
 def run(quick: bool, parts: Collection[str] = PARTS) -> Result:
     rows, csv_rows, first = (200_000, 50_000, 5_000) if quick else (ROWS, CSV_ROWS, FIRST)
+    retrained, new = (20_000, 5_000) if quick else (RETRAINED, NEW)
     result = Result(
         settings={
             "rows": rows,
             "rows of the CSV file": csv_rows,
+            "rows of the first training": retrained,
+            "new rows": new,
             "first rows": first,
             "columns": 30,
             "seconds between samples": SECONDS,
             "overrides": SHORT,
         }
     )
-    for name, part, size in zip(PARTS, (stages, csv, same), (rows, csv_rows, first), strict=True):
+    sizes = ((rows,), (csv_rows,), (retrained, new), (first,))
+    functions: tuple[Callable[..., None], ...] = (stages, csv, retrain, same)
+    for name, part, size in zip(PARTS, functions, sizes, strict=True):
         if name in parts:
             with TemporaryDirectory() as folder:
-                part(result, Path(folder), size)
+                part(result, Path(folder), *size)
     keys = list(dict.fromkeys(key for row in result.rows for key in row))
     result.rows = [{key: row.get(key, "") for key in keys} for row in result.rows]
     return result
@@ -67,6 +73,16 @@ def csv(result: Result, place: Path, rows: int) -> None:
     _compare(result, peaks, "CSV: peak of all processes, GiB", "CSV: peak over that of a tenth of the rows")
 
 
+def retrain(result: Result, place: Path, rows: int, new: int) -> None:
+    """Peaks of `new`, of the first training for production, and of the retraining that new rows call for."""
+    data = place / "customers"
+    write(data, rows)
+    peaks = _measured(result, " for production", data, rows, "retrain")
+    write(data, new, seed=1)
+    peaks.append(_step(result, f"retrain, {rows + new:,} rows for production", "retrain", _words(data, "retrain")))
+    result.bars.append(Bar("retrain: peak of all processes, GiB", max(peaks), "<=", 3.0))
+
+
 def _written(place: Path, rows: int, name: str, write: Callable[[Path, int], None]) -> Iterator[tuple[Path, int]]:
     """Write a tenth of the rows, then all, and yield each file as soon as it is there."""
     for n in (rows // 10, rows):
@@ -77,20 +93,29 @@ def _written(place: Path, rows: int, name: str, write: Callable[[Path, int], Non
 
 def _measured(result: Result, about: str, data: Path, rows: int, then: str) -> list[float]:
     """Return the peaks, in GiB, of `new` and of the command that follows it."""
-    config, folder, found = data.with_suffix(".yaml"), data.parent, []
-    given = [f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}", "judge.repeats=1"]
-    for name, words in (
-        ("new", [str(data), "--label", "left", "--output", str(config)]),
-        (then, [str(config), *given]),
-    ):
-        progress(f"large_table: {name} on {rows:,} rows{about}")
-        if name == "pipeline":
-            words += [text for method, text in SHORT.items() if f"  {method}:" in config.read_text("utf-8")]
-        begun = time.perf_counter()
-        found.append(_peak([sys.executable, "-m", "flows", name, *words]) / GIB)
-        seconds = time.perf_counter() - begun
-        result.rows.append({"what": f"{name}, {rows:,} rows{about}", "peak GiB": found[-1], "seconds": seconds})
-    return found
+    new = [str(data), "--label", "left", "--output", str(data.with_suffix(".yaml"))]
+    return [
+        _step(result, f"new, {rows:,} rows{about}", "new", new),
+        _step(result, f"{then}, {rows:,} rows{about}", then, _words(data, then)),
+    ]
+
+
+def _words(data: Path, command: str) -> list[str]:
+    """Return what follows the command, once `new` has written its file."""
+    config, folder = data.with_suffix(".yaml"), data.parent
+    words = [str(config), f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}", "judge.repeats=1"]
+    if command != "check":
+        words += [text for method, text in SHORT.items() if f"  {method}:" in config.read_text("utf-8")]
+    return words
+
+
+def _step(result: Result, what: str, command: str, words: list[str]) -> float:
+    """Run a command of `flows`, note its peak and its time, and return the peak in GiB."""
+    progress(f"large_table: {what}")
+    begun = time.perf_counter()
+    peak = _peak([sys.executable, "-m", "flows", command, *words]) / GIB
+    result.rows.append({"what": what, "peak GiB": peak, "seconds": time.perf_counter() - begun})
+    return peak
 
 
 def _compare(result: Result, peaks: list[float], peak: str, ratio: str) -> None:
