@@ -18,6 +18,7 @@ from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch
 from ldsvm.production import scoring
 from ldsvm.production.registry import Registry
+from ldsvm.production.schema_check import remarks
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Tracker
 
@@ -44,14 +45,14 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), watch()
-            check = Check(job.allowed)
+            check = Check(job.allowed, job.edited)
             rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check)
             seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
             if check.sentences:
                 run.text("schema.txt", "\n".join(check.sentences))
-                say("\n".join(check.summary))
+                say("\n".join(remarks(check, "scored")))
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
         said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"

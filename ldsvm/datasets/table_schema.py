@@ -1,7 +1,8 @@
-"""What the columns of a mixed table had in training, and which cells of later tables are not of that kind."""
+"""What the columns of a mixed table had in training, and which cells of later tables are unlike that."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ def _seen(codes: NDArray[Any], column: Column) -> Allowed:
     if column.role == "number" and len(known):
         least, largest = (_plain(float(str(end))) for end in (known.min(), known.max()))  # 0.1 of float32 too
     if column.role == "date" and len(known):
-        least = str(np.datetime64(int(np.floor(known[0])), "s")).replace("T00:00:00", "")
+        least = _day(np.datetime64(int(np.floor(known[0])), "s"))
     if column.role == "category" and len(known) <= VALUES:
         values = tuple(column.values[int(code)] for code in known)
     return Allowed(column.name, column.role, "", least, largest, values, gaps)
@@ -67,18 +68,20 @@ def _seen(codes: NDArray[Any], column: Column) -> Allowed:
 class Check:
     """Finds cells that are not allowed, table after table; one sentence for each column with values or gaps that are.
 
+    allowed: as the training saw it, or, where `edited`, as people have written it.
+
     Examples
     --------
     >>> from pandas import DataFrame
     >>> check = Check([Allowed("age", "number", least=17, largest=90, gaps=0.0)])
     >>> check.look(DataFrame({"age": [30.0, 131.0, np.nan, 99.0]}), "new.csv", np.arange(4))
     >>> check.sentences
-    ["new.csv: row 2, counted from 1 without the header, column 'age' is 131, and 1 more row is not allowed; allowed: \
-17 to 90.", "new.csv: row 3, counted from 1 without the header, column 'age' is a gap; allowed: no gaps."]
+    ["new.csv: row 2, counted from 1 without the header, column 'age' is 131, and 1 more row is like this; training \
+saw 17 to 90.", "new.csv: row 3, counted from 1 without the header, column 'age' is a gap; training saw no gaps."]
     """
 
-    def __init__(self, allowed: Sequence[Allowed]) -> None:
-        self.allowed = allowed
+    def __init__(self, allowed: Sequence[Allowed], edited: bool = False) -> None:
+        self.allowed, self._says = allowed, "schema.yaml allows" if edited else "training saw"
         self._first: dict[tuple[str, str], str] = {}
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -100,8 +103,8 @@ class Check:
         found = []
         for key, text in self._first.items():
             more = self._counts[key] - 1
-            others = f", and {more:,} more {'row is' if more == 1 else 'rows are'} not allowed" if more else ""
-            found.append(f"{text}{others}; allowed: {key[1]}.")
+            others = f", and {more:,} more {'row is' if more == 1 else 'rows are'} like this" if more else ""
+            found.append(f"{text}{others}; {self._says} {key[1]}.")
         return found
 
     @property
@@ -109,7 +112,7 @@ class Check:
         """The first few sentences, and of how many other columns there are more."""
         every = self.sentences
         more = len(every) - SENTENCES
-        return every if more < 2 else [*every[:SENTENCES], f"{more:,} more columns have cells that are not allowed."]
+        return every if more < 2 else [*every[:SENTENCES], f"{more:,} more columns have such cells."]
 
     def _add(
         self, one: Allowed, wrong: NDArray[np.bool_], column: Any, given: str, rows: NDArray[Any], allowed: str
@@ -120,7 +123,7 @@ class Check:
         if key not in self._first:
             cell = column.iloc[found[0]]
             cell = float(str(cell)) if isinstance(cell, np.float32) else cell  # 0.95, not 0.949999988
-            cell = str(cell) if one.role == "date" else _plain(cell)
+            cell = _day(cell) if one.role == "date" else _plain(cell)
             value = "a gap" if allowed == "no gaps" else shown(cell)
             self._first[key] = f"{given}: {row_list(rows[found[:1]])}, column {shown(one.name)} is {value}"
         self._counts[key] = self._counts.get(key, 0) + len(found)
@@ -129,7 +132,7 @@ class Check:
 def _outside(one: Allowed, column: Any) -> list[tuple[NDArray[np.bool_], str]]:
     """Return which cells are not allowed, and what is; gaps may be among them."""
     if one.role == "category" and one.values is not None:
-        return [(~column.isin(one.values).to_numpy(), listing("value", one.values))]
+        return [(~column.isin(one.values).to_numpy(), f"the {listing('value', one.values)}")]
     if one.role not in ("number", "date") or (one.least is None and one.largest is None):
         return []
     low, high = (limit(one.role, value) for value in (one.least, one.largest))
@@ -138,8 +141,14 @@ def _outside(one: Allowed, column: Any) -> list[tuple[NDArray[np.bool_], str]]:
     wrong = np.zeros(len(column), bool)
     wrong |= False if low is None else (column < low).to_numpy()
     wrong |= False if high is None else (column > high).to_numpy()
-    words = {(True, True): "{} to {}", (True, False): "{} or more", (False, True): "{1} or less"}
+    more, less = ("later", "earlier") if one.role == "date" else ("more", "less")
+    words = {(True, True): "{} to {}", (True, False): f"{{}} or {more}", (False, True): f"{{1}} or {less}"}
     return [(wrong, words[low is not None, high is not None].format(one.least, one.largest))]
+
+
+def _day(date: Any) -> str:
+    """Return a date as people write it: without the time at midnight."""
+    return re.sub(r"[T ]00:00:00$", "", str(date))
 
 
 def _plain(value: Any) -> Any:

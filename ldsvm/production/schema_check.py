@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,34 +16,49 @@ from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.schema import Config
 
 
-def allowed(config: Config, model: Any) -> tuple[Allowed, ...]:
-    """Return what rows may hold; nothing where nothing is checked. Raises DataError for a file that means nothing."""
+def allowed(config: Config, model: Any) -> tuple[tuple[Allowed, ...], bool]:
+    """Return what rows may hold, and whether people have edited it; nothing where nothing is checked.
+
+    Raises DataError for a file that means nothing.
+    """
     seen = schema_of(model)
     if not seen or config.production is None or config.production.schema == "ignore":
-        return ()
+        return (), False
     roles = {one.name: one.role for one in seen if one.role in INPUTS}
-    found = schema_file.edited(config.results / schema_file.SCHEMA, roles)
-    return seen if found is None else found
+    found = schema_file.edited(file_of(config), roles)
+    return (seen, False) if found is None else (found, True)
+
+
+def file_of(config: Config) -> Path:
+    """Return the schema that people may edit."""
+    return config.results / schema_file.SCHEMA
 
 
 def check_rows(config: Config, model: Any, parts: Iterable[tuple[Any, NDArray[Any]]]) -> list[str]:
-    """Return sentences on cells of a table that are not allowed; raise DataError where they are refused.
+    """Return sentences on cells of new rows that are not allowed; raise DataError where they are refused.
 
     parts: of the table, as it came, each with the numbers (n,) of its rows in the data.
     """
-    check, reader = Check(allowed(config, model)), reader_of(model)
+    check, reader = Check(*allowed(config, model)), reader_of(model)
     if not check.allowed or config.production is None:
         return []
     for rows, numbers in parts:
         check.look(reader.transform(rows) if reader else rows, str(config.dataset.path or config.dataset.name), numbers)
-    refuse(check, config.production.schema)
-    return check.summary
+    refuse(check, config.production.schema, "trained", str(file_of(config)))
+    return remarks(check, "used")
 
 
-def refuse(check: Check, rule: str) -> None:
-    """Raise DataError with what was found, if anything, where the rule is to refuse it."""
+def remarks(check: Check, what: str) -> list[str]:
+    """Return what was found, if anything, and that such rows are used, or scored, all the same."""
+    after = f"Such rows are {what} all the same; production.schema=refuse would refuse them."
+    return [*check.summary, after] if check.sentences else []
+
+
+def refuse(check: Check, rule: str, what: str, file: str) -> None:
+    """Raise DataError with what was found, if anything, where the rule is to refuse it.
+
+    what: which is not done then, such as "scored". file: the schema that people may edit.
+    """
     if check.sentences and rule == "refuse":
-        raise DataError(
-            f"{' '.join(check.summary)} Such rows are refused, as production.schema says; "
-            "edit schema.yaml beside the results to allow more."
-        )
+        after = f"So nothing was {what}, as production.schema=refuse says; to allow more, edit {file}."
+        raise DataError("\n".join([*check.summary, after]))

@@ -51,7 +51,7 @@ def score(
     schema does not allow, where they are refused; and for an output that cannot be written, is written by another run
     at this moment, or is where the input is looked for.
     """
-    streams, check = opened(job), check or Check(job.allowed)
+    streams, check = opened(job), check or Check(job.allowed, job.edited)
     kept = _kept(streams, job)
     with _alone(job) as folder:
         chunks = folder / _digest(job, [one.file for one in streams])
@@ -155,7 +155,7 @@ def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, 
     """Return the output's rows of one chunk. kept: types of columns."""
     pa = optional("pyarrow")
     X = inputs(chunk, job, check)
-    refuse(check, job.schema)
+    refuse(check, job.schema, "scored", job.schema_file)
     model = pipeline
     if hasattr(pipeline, "steps"):  # the features once; `inputs` has done what the first step of a mixed table does
         X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]

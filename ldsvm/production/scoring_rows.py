@@ -27,7 +27,7 @@ from ldsvm.datasets.words import row_list, shown
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import found as looked_for
 from ldsvm.experiment.prepared import as_they_came
-from ldsvm.production.schema_check import allowed
+from ldsvm.production.schema_check import allowed, file_of
 
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept
 OUTPUTS = (".parquet", ".csv")
@@ -44,8 +44,8 @@ class Scoring:
     in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
     inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
     is taken for its own. format, header, encoding: as in `FileSpec`. roles, days: of the columns of a
-    mixed table, see `RawTable`; none where the inputs are numbers or texts. allowed: what these columns may hold, and
-    schema: what is done about rows that hold something else.
+    mixed table, see `RawTable`; none where the inputs are numbers or texts. allowed, edited: what these columns may
+    hold, and whether people say so, in schema_file; schema: what is done about rows that hold something else.
     """
 
     input: str
@@ -65,7 +65,9 @@ class Scoring:
     roles: Mapping[str, str] = field(default_factory=dict)
     days: Mapping[str, str] = field(default_factory=dict)
     allowed: tuple[Allowed, ...] = ()
+    edited: bool = False
     schema: str = "warn"
+    schema_file: str = "schema.yaml"
 
     @classmethod
     def of(cls, config: Config, model: Any, name: str, source: str, root: Path) -> Scoring:
@@ -78,6 +80,7 @@ class Scoring:
         spec, output = places(config, root)
         spec = snapshots.plain(spec, config.paths.cache / snapshots.FOLDER)
         reader = reader_of(model)
+        may, edited = allowed(config, model)
         return cls(
             input=spec.path, output=output,
             columns=None if names is None else tuple(map(str, names)), text=dataset.text,
@@ -86,7 +89,7 @@ class Scoring:
             source=source, format=spec.format, encoding=spec.encoding, header=spec.header,
             escape_formulas=asked.escape_formulas,
             spelling=asked.spelling(dataset.decimal, dataset.missing_values, dataset.thousands),
-            allowed=allowed(config, model), schema=config.production.schema,
+            allowed=may, edited=edited, schema=config.production.schema, schema_file=str(file_of(config)),
         )  # fmt: skip
 
 

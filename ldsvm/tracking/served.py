@@ -67,7 +67,8 @@ def _load_pyfunc(path: str) -> Served:
     """
     _read_csv_as_text()
     fitted = loads((Path(path) / MODEL).read_bytes())
-    return Served(fitted, *_schema(schema_of(fitted)))
+    rule, allowed, edited = _schema(schema_of(fitted))
+    return Served(fitted, rule, allowed, edited)
 
 
 def _read_csv_as_text() -> None:
@@ -96,27 +97,31 @@ def _read_csv_as_text() -> None:
     scoring_server.parse_csv_input = parse_csv_input
 
 
-def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...]]:
-    """Return what is done about cells that the schema does not allow, and the schema."""
+def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...], bool]:
+    """Return what is done about cells that the schema does not allow, the schema, and whether people have edited it."""
     rule, file = os.environ.get("LDSVM_SCHEMA", RULES[0]), os.environ.get("LDSVM_SCHEMA_FILE")
     if rule not in RULES:
         raise DataError(unknown(f"LDSVM_SCHEMA={rule!r}", rule, RULES))
     if file is None:
-        return rule, seen
+        return rule, seen, False
     if not Path(file).is_file():
         raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is no file; allowed: a schema.yaml, as a training writes it.")
     roles = {one.name: one.role for one in seen if one.role in INPUTS}
-    return rule, schema_file.edited(Path(file), roles) or seen
+    found = schema_file.edited(Path(file), roles)
+    return rule, found or seen, bool(found)
 
 
 class Served:
     """A fitted classifier whose `predict` raises MLflow's exception, with one sentence, whatever happens.
 
-    rule, allowed: what is done about cells of a table that the schema does not allow, and the schema.
+    rule, allowed, edited: what is done about cells of a table that the schema does not allow, the schema, and whether
+    people have edited it.
     """
 
-    def __init__(self, fitted: Any, rule: str = "ignore", allowed: tuple[Allowed, ...] = ()) -> None:
-        self.fitted, self.rule, self.allowed = fitted, rule, allowed
+    def __init__(
+        self, fitted: Any, rule: str = "ignore", allowed: tuple[Allowed, ...] = (), edited: bool = False
+    ) -> None:
+        self.fitted, self.rule, self.allowed, self.edited = fitted, rule, allowed, edited
 
     def predict(self, data: Any, params: Any = None) -> Any:
         """Return labels (n,). data: as MLflow's check of the signature leaves it. params: none are used."""
@@ -145,12 +150,12 @@ class Served:
 
     def _check(self, table: Any) -> None:
         """Refuse cells that the schema does not allow, or log them."""
-        check = Check(() if self.rule == "ignore" else self.allowed)
+        check = Check(() if self.rule == "ignore" else self.allowed, self.edited)
         check.look(table, "The request", np.arange(len(table)))
         if check.sentences and self.rule == "refuse":
-            raise DataError(" ".join(check.summary))
-        for sentence in check.summary:
-            LOG.warning(sentence)
+            raise DataError(" ".join([*check.summary, "The request is refused, as LDSVM_SCHEMA=refuse says."]))
+        if check.sentences:
+            LOG.warning(" ".join([*check.summary, "The request is answered all the same."]))
 
 
 def optional(model: Any) -> list[str]:

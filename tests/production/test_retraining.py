@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -776,15 +777,17 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     table(200, 1, "Kiel").assign(b=np.r_[np.nan, np.zeros(199)]).to_parquet(place / "in" / "1.parquet")
     where = f"{place / 'in'}: row 301, counted from 1 without the header, column"
     found = [
-        f"{where} 'b' is a gap; allowed: no gaps.",
-        f"{where} 'town' is 'Kiel', and 99 more rows are not allowed; allowed: values 'Bonn', 'Ulm'.",
+        f"{where} 'b' is a gap; training saw no gaps.",
+        f"{where} 'town' is 'Kiel', and 99 more rows are like this; training saw the values 'Bonn', 'Ulm'.",
+        "Such rows are used all the same; production.schema=refuse would refuse them.",
     ]
-    assert promotion.inspect_data(settings, champion).decision.reasons[-2:] == tuple(found)
+    assert promotion.inspect_data(settings, champion).decision.reasons[-3:] == tuple(found)
     ignored = promotion.inspect_data(config(place, "features=[table]", "production.schema=ignore"), champion)
     assert not set(found) & set(ignored.decision.reasons)
     refusing = config(place, "features=[table]", "production.schema=refuse")
+    edit = re.escape(f"edit {settings.results / 'schema.yaml'}.")
     with pytest.raises(
-        DataError, match=r"'b' is a gap.*'Kiel'.* Such rows are refused, as production.schema says; edit "
+        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained, .*; to allow more, {edit}"
     ):
         promotion.inspect_data(refusing, champion)
     prepared = promotion.challenge(settings, None).prepared

@@ -32,6 +32,7 @@ from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.production import ScoreConfig
 from ldsvm.production import scoring
+from ldsvm.production.schema_check import remarks
 from ldsvm.production.scoring import score
 from ldsvm.production.scoring_rows import Scoring
 
@@ -541,15 +542,20 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
     assert score(replace(asked, allowed=allowed), model, check=check) == 90  # in chunks of 40 rows
     file = tmp_path / "in.parquet"
     assert check.sentences == [
-        f"{file}: row 51, counted from 1 without the header, column 'town' is 'Oslo'; allowed: values 'Ulm', 'Bonn'.",
+        f"{file}: row 51, counted from 1 without the header, column 'town' is 'Oslo'; training saw the values "
+        "'Ulm', 'Bonn'.",
         f"{file}: row 88, "
-        f"counted from 1 without the header, column 'a' is 87, and 2 more rows are not allowed; allowed: 0 to 86.",
+        f"counted from 1 without the header, column 'a' is 87, and 2 more rows are like this; training saw 0 to 86.",
+    ]
+    assert remarks(check, "scored")[2:] == [
+        "Such rows are scored all the same; production.schema=refuse would refuse them."
     ]
     before = (tmp_path / "out.parquet").read_bytes()
     with pytest.raises(
         DataError,
         match=r"row 51, "
-        r"counted from 1 without the header, column 'town' is 'Oslo'; .* refused, as production.schema says; edit ",
+        r"counted from 1 without the header, column 'town' is 'Oslo'; .*\n"
+        r"So nothing was scored, as production\.schema=refuse says; to allow more, edit ",
     ):
         score(replace(asked, allowed=allowed, schema="refuse"), model)
     assert (tmp_path / "out.parquet").read_bytes() == before and not list(tmp_path.glob(".*"))
@@ -567,7 +573,7 @@ def test_a_table_of_numbers_is_checked_too_to_the_last_digit_of_float32(tmp_path
         (0.7, []),
         (
             0.95,
-            [f"{file}: row 6, counted from 1 without the header, column '{NAMES[0]}' is 0.95; allowed: 0.7 to 0.9."],
+            [f"{file}: row 6, counted from 1 without the header, column 'a' is 0.95; training saw 0.7 to 0.9."],
         ),
     ):
         frame.loc[5, NAMES[0]] = value

@@ -206,9 +206,10 @@ def test_requests_are_checked_against_the_schema(
     odd = {"dataframe_records": [{"age": 25, "town": "Ulm"}, {"age": 131, "town": "Ulm"}]}
     monkeypatch.setenv("LDSVM_SCHEMA", rule)
     status, text = answer(mlflow.pyfunc.load_model(shop[0]), odd)
-    said = "The request: row 2, counted from 1 without the header, column 'age' is 131; allowed: 20 to 69."
+    said = "The request: row 2, counted from 1 without the header, column 'age' is 131; training saw 20 to 69."
     assert status == (400 if rule == "refuse" else 200)
-    assert (said in text, said in caplog.text) == (rule == "refuse", rule == "warn")
+    assert (f"{said} The request is refused" in text) == (rule == "refuse")
+    assert (f"{said} The request is answered all the same." in caplog.text) == (rule == "warn")
     (tmp_path / "schema.yaml").write_text("age: {least: 0, largest: 150}\n")
     monkeypatch.setenv("LDSVM_SCHEMA_FILE", str(tmp_path / "schema.yaml"))
     assert answer(mlflow.pyfunc.load_model(shop[0]), odd)[0] == 200
