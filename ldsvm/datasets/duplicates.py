@@ -1,4 +1,4 @@
-"""Rows of one part that another part has too."""
+"""Rows that are there twice: of one part that another part has too, and keys that tell."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldsvm.datasets.column import Column
 from ldsvm.datasets.dataset import Rows
 from ldsvm.datasets.flaws import block_of, blocks, step_of
 from ldsvm.datasets.labels import coded
 from ldsvm.datasets.split import Indices
+from ldsvm.datasets.stored_texts import StoredTexts
 from ldsvm.datasets.validation import Finding
 from ldsvm.datasets.words import row_list
 
@@ -50,6 +52,48 @@ def keys_of(X: Any) -> NDArray[np.uint64]:
     return keys
 
 
+def content_keys(rows: Rows) -> NDArray[np.uint64]:
+    """Return a number per row (N,) as `keys_of` does, which is the same in every reading: of words, not of their codes.
+
+    Examples
+    --------
+    >>> codes, towns = np.array([[0.0], [1.0]]), [("Bonn", "Ulm"), ("Aachen", "Bonn", "Ulm")]
+    >>> of = [content_keys(Rows(codes, codes[:, 0], table=(Column("town", "category", some),))) for some in towns]
+    >>> bool(of[0][0] == of[1][1]), bool(of[0][0] == of[1][0])
+    (True, False)
+    """
+    if rows.kind == "text":
+        return _hashes(rows.X)
+    if rows.table is None:
+        return keys_of(rows.X)
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    for place, column in enumerate(one for one in rows.table if one.used):
+        codes = np.asarray(rows.X[:, place], dtype=np.float64)
+        keys += _mixed(_cells(codes, column) + _hashes([column.name]))
+    return keys
+
+
+def _cells(codes: NDArray[np.float64], column: Column) -> NDArray[np.uint64]:
+    """Return a number for each cell (N,) of a column: hashes of words, the bits of other values; one for all gaps."""
+    if column.role not in ("category", "text"):
+        values = codes + 0.0  # -0.0 becomes 0.0
+        values[np.isnan(values)] = np.nan
+        return values.view(np.uint64)
+    texts = column.values
+    parts = (
+        [part.to_numpy(zero_copy_only=False) for part in texts.chunks] if isinstance(texts, StoredTexts) else [texts]
+    )
+    words = np.concatenate([np.zeros(1, np.uint64), *map(_hashes, parts)])  # the first one of gaps
+    return words[np.where(np.isnan(codes), -1, codes).astype(np.int64) + 1]
+
+
+def _hashes(texts: Any) -> NDArray[np.uint64]:
+    from pandas.util import hash_array
+
+    found: NDArray[np.uint64] = hash_array(np.array(texts, dtype=object), categorize=False)
+    return found
+
+
 def _row_sums(bits: Any) -> NDArray[np.uint64]:
     """Return what the product of a sparse matrix with the factors of its columns is, from the stored values alone."""
     products = bits.data.astype(np.uint64) * _factors(bits.indices)
@@ -58,11 +102,15 @@ def _row_sums(bits: Any) -> NDArray[np.uint64]:
 
 
 def _factors(columns: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return an odd number for each column number, as good as random: the mixing of SplitMix64, no table of D."""
-    z = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    """Return an odd number for each column number, as good as random, without a table of D."""
+    return _mixed((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers as good as random, the same for the same: the mixing of SplitMix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31)) | np.uint64(1)
+    return z ^ (z >> np.uint64(31))
 
 
 def _patterns(block: Any) -> Any:

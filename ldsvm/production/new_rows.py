@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError, files
-from ldsvm.datasets.duplicates import keys_of
+from ldsvm.datasets.duplicates import content_keys
 from ldsvm.datasets.files import Part
 from ldsvm.datasets.timestamps import parse_times
 from ldsvm.datasets.words import row_list
@@ -20,6 +22,7 @@ from ldsvm.experiment.prepared import Source, load_source, plain_files
 
 Rows = NDArray[np.bool_]
 BINS = 100  # of the times of a training
+KEPT = 200_000  # rows of a training whose keys are kept, eight bytes each
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Mark:
 
     sha256: of the content. time: the latest one, if the rows have times. files: the digests of the files by name, if
     there are files and no times. rows: how many there were, equal files counted once. edges, counts: a histogram of the
-    times, where counts[i] rows have times in (edges[i - 1], edges[i]]. None where an older release did not record it.
+    times, where counts[i] rows have times in (edges[i - 1], edges[i]]. keys: of the inputs of each row, where there are
+    files and no times, and KEPT rows at most: see `_packed`. None where an older release did not record it.
     """
 
     sha256: str
@@ -37,6 +41,7 @@ class Mark:
     rows: int | None = None
     edges: Sequence[float | str] | None = None
     counts: Sequence[int] | None = None
+    keys: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,11 @@ class Reading:
         first = {name: place for place, name in reversed([*enumerate(names)])}
         return self.of_files([first[name] < place for place, name in enumerate(names)])
 
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """A number for each of the wanted rows (N,), the same for the same inputs in every reading."""
+        return content_keys(self.source.data.train)
+
     def of_files(self, wanted: Sequence[bool]) -> Rows:
         """Return which of the wanted rows (N,) are of these files; none where there are no parts."""
         if self.parts is None:
@@ -72,9 +82,10 @@ class Changes:
     """How the data have changed since a training.
 
     new: number of new rows. before: number of rows of the training, None if unknown. lost: number of those that are
-    gone. late: rows that are no newer than the training's, yet were not there. repeated: rows of new files that equal
-    known ones. beyond: the training's latest time, if all times are earlier now. With times, lost and late are lower
-    bounds: within one bin of a mark they cancel.
+    gone. late: rows that are no newer than the training's, yet were not there. repeated: rows of new or changed files
+    that equal known ones. beyond: the training's latest time, if all times are earlier now. by_file: whether rows of
+    the training are known only where they are in a file of then. With times, lost and late are lower bounds: within one
+    bin of a mark they cancel.
     """
 
     new: int
@@ -83,6 +94,7 @@ class Changes:
     late: int = 0
     repeated: int = 0
     beyond: float | str | None = None
+    by_file: bool = False
 
 
 def read(config: Config) -> Reading:
@@ -125,7 +137,17 @@ def mark(reading: Reading) -> Mark:
         edges, counts = _bins(reading.times[once])
         return Mark(digest, time=edges[-1], rows=n, edges=edges, counts=counts)
     names = None if reading.parts is None else {part.name: part.sha256 for part in reading.parts}
-    return Mark(digest, files=names, rows=n)
+    keys = None if names is None or len(once) > KEPT else _packed(reading.keys)
+    return Mark(digest, files=names, rows=n, keys=keys)
+
+
+def _packed(keys: NDArray[np.uint64]) -> str:
+    """Return different keys in order, eight bytes each, as text (base 64)."""
+    return b64encode(np.unique(keys).astype("<u8").tobytes()).decode()
+
+
+def _unpacked(keys: str | None) -> NDArray[Any]:
+    return np.frombuffer(b64decode(keys or ""), dtype="<u8")
 
 
 def _bins(times: NDArray[Any]) -> tuple[list[float | str], list[int]]:
@@ -139,10 +161,10 @@ def _bins(times: NDArray[Any]) -> tuple[list[float | str], list[int]]:
 def find_new(config: Config, reading: Reading, then: Mark) -> Rows:
     """Return which of the wanted rows (N,) are newer than a training's data.
 
-    With times, rows after its latest time are new; without, rows of files that it did not have, unless their inputs
-    equal those of a row of a file that it had; of a data set of the catalogue all rows, when its content has changed. A
-    file that is there twice counts once. Raises DataError for a file that was changed, since its new rows cannot be
-    told from the old ones.
+    With times, rows after its latest time are new; without, rows of files that it did not have, or that were changed,
+    unless their inputs equal those of a row that it had; of a data set of the catalogue all rows, when its content has
+    changed. A file that is there twice counts once. Raises DataError for a file that was changed where the keys of its
+    rows were not kept, since its new rows cannot be told from the old ones.
     """
     times, source = reading.times, reading.source
     if (times is None) != (then.time is None):
@@ -170,15 +192,15 @@ def find_new(config: Config, reading: Reading, then: Mark) -> Rows:
         )
     if reading.parts is None or then.files is None:
         return np.full(len(source.data.train), source.data.sha256 != then.sha256)
-    known, X = _in_known_files(reading, then.files), source.data.train.X
-    keys = keys_of(X)
-    found: Rows = ~known & ~reading.copies & ~np.isin(keys, keys[known])
+    known, keys = _in_known_files(reading, then), reading.keys
+    found: Rows = ~known & ~reading.copies & ~np.isin(keys, keys[known]) & ~np.isin(keys, _unpacked(then.keys))
     return found
 
 
-def _in_known_files(reading: Reading, known: Mapping[str, str]) -> Rows:
-    parts, read = reading.parts or (), set(known.values())  # under another name by now, or copied
-    for part in parts:
+def _in_known_files(reading: Reading, then: Mark) -> Rows:
+    known, parts = then.files or {}, reading.parts or ()
+    read = set(known.values())  # under another name by now, or copied
+    for part in parts if then.keys is None else ():
         if part.name in known and known[part.name] != part.sha256:
             raise DataError(
                 f"{part.name} has changed since the champion was trained on it, so its new rows cannot be told from "
@@ -198,9 +220,11 @@ def count_changes(reading: Reading, then: Mark, new: Rows) -> Changes:
         return Changes(count, then.rows, lost, late, repeated, beyond)
     if then.files is None:
         return Changes(count)
-    known = _in_known_files(reading, then.files)
-    left = int((known & ~reading.copies).sum())
-    return Changes(count, then.rows, max(0, (then.rows or 0) - left), repeated=int((~known & ~new).sum()))
+    known, keys = _in_known_files(reading, then), _unpacked(then.keys)
+    left = int(((known | np.isin(reading.keys, keys)) & ~reading.copies).sum())
+    lost = max((then.rows or 0) - left, int((~np.isin(keys, reading.keys)).sum()))
+    by_file = then.keys is None and not known.all()
+    return Changes(count, then.rows, lost, repeated=int((~known & ~new).sum()), by_file=by_file)
 
 
 def _moved(then: Mark, old: NDArray[Any]) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
 from ldsvm.experiment.prepared import as_they_came
 from ldsvm.production.drift import Drift, Profile, compare
 from ldsvm.production.input_counts import Inputs, count_bins, count_table
-from ldsvm.production.new_rows import Changes
+from ldsvm.production.new_rows import KEPT, Changes
 
 WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_change")  # parameters that are counts
 JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
@@ -64,7 +64,13 @@ def _describe_changes(rules: ProductionConfig, found: Changes) -> Sentences:
     """Return sentences about rows that came and went."""
     said = [(f"{found.new:,} new rows.", False)]
     if found.repeated:
-        said.append((f"{found.repeated:,} rows of new files equal rows of others, so they do not count as new.", False))
+        what = "rows of new or changed files are known already, so they do not count as new."
+        said.append((f"{found.repeated:,} {what}", False))
+    if found.by_file:
+        what = f"trained on more than {KEPT:,}, or by an earlier release"
+        said.append(
+            (f"The champion's rows count as new where they are in other files now, since it was {what}.", False)
+        )
     if found.lost:
         said.append((f"{found.lost:,} of the champion's {found.before:,} rows are no longer there.", False))
     if found.before and found.lost > rules.lost_share * found.before:

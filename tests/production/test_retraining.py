@@ -196,14 +196,14 @@ def test_dates_are_kept_as_texts_and_compared_as_dates(place: Path) -> None:
     assert new_rows.find_new(settings, reading, replace(then, time="2024-02-10")).sum() == 9
 
 
-def test_a_changed_file_is_refused_by_name(place: Path) -> None:
+def test_a_changed_file_is_refused_by_name_where_the_keys_of_its_rows_were_not_kept(place: Path) -> None:
     settings = config(place)
     then = new_rows.mark(new_rows.read(settings))
     rows(301, 0).to_parquet(place / "in" / "0.parquet")
     with pytest.raises(
         DataError, match=r"^0\.parquet has changed .*; restore it .*, or choose another production\.model\.$"
     ):
-        new_rows.find_new(settings, new_rows.read(settings), then)
+        new_rows.find_new(settings, new_rows.read(settings), replace(then, keys=None))
 
 
 def test_a_file_that_was_renamed_or_copied_is_not_new(place: Path) -> None:
@@ -276,7 +276,9 @@ def test_rows_that_the_champion_or_the_training_has_seen_do_not_judge(place: Pat
     X = [set(map(tuple, reading.source.data.train.X[part])) for part in (split.train, split.validation, split.test)]
     assert len(split.test) == 60 and not said and not X[2] & (X[0] | X[1])
     assert len(split.train) + len(split.validation) == (740 if kept else 440)
-    repeated = f"200 new rows. {found.repeated} rows of new files equal rows of others, so they do not count as new."
+    repeated = (
+        f"200 new rows. {found.repeated} rows of new or changed files are known already, so they do not count as new."
+    )
     assert retraining.decide(RULES, found, moved(0)).sentence.startswith(f"retrain: {repeated}")
 
 
