@@ -45,7 +45,7 @@ your own data, in this order:
   python -m flows new my.csv --label outcome   # writes conf/my.yaml; read it
   python -m flows check conf/my.yaml           # what would be odd or wrong, within a minute
   python -m flows pipeline conf/my.yaml        # how good each method is: search, test error, report
-  python -m flows retrain conf/my.yaml         # the model to be used; later only where new rows call for it
+  python -m flows retrain conf/my.yaml         # the model to be used; after new rows, a better one if there is
   python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
 
 examples:

@@ -21,7 +21,7 @@ examples:
 Then read the file, and, in this order:
   python -m flows check conf/my.yaml       # what would be odd or wrong, within a minute
   python -m flows pipeline conf/my.yaml    # how good each method is: search, test error, report
-  python -m flows retrain conf/my.yaml     # the model to be used; later only where new rows call for it
+  python -m flows retrain conf/my.yaml     # the model to be used; after new rows, a better one if there is
   python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
 
 DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, a folder, glob or zip of such files,

@@ -77,11 +77,22 @@ def next_steps(file: str) -> list[str]:
     steps = {
         f"check {file}": "what would be odd or wrong, within a minute",
         f"pipeline {file}": "how good each method is: search, test error, report",
-        f"retrain {file}": "the model to be used; later only where new rows call for it",
+        f"retrain {file}": "the model to be used; after new rows, a better one if there is",
         f"score {file} production.score='{{input: new.csv, output: scored.csv}}'": "what that model says of new rows",
     }
     width = max(map(len, [*steps][:-1]))
     return [f"  python -m flows {step:{width}s}   # {about}" for step, about in steps.items()]
+
+
+def later_rows(found: Found) -> list[str]:
+    """Return where rows go that come later; nothing for data that are one file of another kind than a table."""
+    spec = found.spec
+    if is_address(spec.path):
+        return ["New rows for retrain: later ones of the database."]
+    if not Path(spec.path).is_file():
+        return ["New rows for retrain: in new files there."]
+    table = found.rows.columns is not None
+    return ["New rows for retrain: in this file, or put it into a folder with later ones, which path names."] * table
 
 
 def scalar(value: Any) -> str:
@@ -108,6 +119,7 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
     spec, rows = found.spec, found.rows
     known = rows.y[~absent(rows.y)]
     lines = ["dataset:", f"  name: {scalar(name.replace('_', ' ').strip() or name)}", f"  path: {scalar(path)}"]
+    lines += [line for text in later_rows(found) for line in _comment(text)]
     if spec.format is not None:
         marks = {"semicolon": "semicolons", "tsv": "tabs", "csv": "commas", "pipe": "| marks", "blanks": "blanks"}
         line = f"  format: {spec.format}"
@@ -327,6 +339,7 @@ def write(
         *rare_classes(found.rows.y[~absent(found.rows.y)]),
         "Read it, and then, in this order:",
         *next_steps(shlex.quote(shown_file)),
+        *later_rows(found),
     ]
 
 
