@@ -99,6 +99,8 @@ def _looked_over(spec: FileSpec, header: bool | None) -> Found:
     looked = look(spec, header)
     spec, columns = looked.spec, looked.columns
     if columns is not None and spec.label is None:
+        if not any(map(len, next(iter(columns.values()), []))):
+            raise DataError(f"{spec.path}: holds no rows, only names of columns; at least one is needed.")
         raise DataError(_ask_for_label(spec, list(columns)))
     out = {column.name: column for column in looked.left_out}
     rows, why = read_files(spec).train, ""

@@ -85,7 +85,7 @@ def _answered(
         done += rows
         on_rows(done)
     if not chunks:
-        raise DataError(f"{job.input}: holds no rows; at least one is needed.")
+        raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
     _gather(chunks, job)
     return done
 

@@ -152,6 +152,13 @@ def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
         drafted("wide.csv", ["age,colour,outcome", *lines])
 
 
+@pytest.mark.parametrize("label", [None, "outcome"])
+@pytest.mark.parametrize(("lines", "said"), [([""], "is empty; "), (["x,outcome"], "holds no rows, only names of ")])
+def test_files_without_rows(drafted: Drafted, lines: list[str], said: str, label: str | None) -> None:
+    with pytest.raises(DataError, match=rf"mine\.csv: {said}"):
+        drafted("mine.csv", lines, label)
+
+
 STEPS = ["check", "pipeline", "retrain", "score"]
 
 

@@ -429,7 +429,7 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
         ),
         ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
         ("a;b;c;id\n1;2;3;4\n", "columns 'a', 'b', 'c', .* are missing; .*the columns are 'a;b;c;id'"),
-        ("", "Empty CSV"),
+        ("", r"in\.csv: is empty; a table needs"),
     ],
 )
 def test_a_fault_of_text_is_named_with_its_row(
