@@ -100,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # one sentence on the screen, the traceback in the log
         from ldsvm.datasets import DataError
         from ldsvm.experiment.search.failure import sentence
+        from ldsvm.production.retraining import Alarm
         from ldsvm.tracking.server import redacted
 
         if isinstance(error, ConfigError | DataError):
@@ -110,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if log.exists():
             logging.getLogger("flows").exception("the flow failed")
             where = f" (log: {log})"
+        if isinstance(error, Alarm):
+            return _complain(redacted(f"{error}{where}"), 1)
         return _complain(redacted(f"{asked.name} failed: {sentence(error)}{where}"), 1)
 
 

@@ -14,12 +14,9 @@ from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
 from ldsvm.production.registry import Registry, one_at_a_time
+from ldsvm.production.retraining import Alarm
 from ldsvm.report.publish import FACTS
 from ldsvm.tracking.client import Tracker
-
-
-class Alarm(RuntimeError):
-    """The data need a person to look at them before anything is trained; the message says why."""
 
 
 @flow(name="retrain", flow_run_name=run_name)
@@ -47,7 +44,9 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     if inspection.decision.action != "retrain":
         record_decision(settings, tracker, inspection, version)
         if inspection.decision.action == "alarm":
-            raise Alarm(f"{asked.model}: {inspection.decision.sentence}")
+            raise Alarm(
+                "\n  ".join([f"{asked.model} is not trained again, for an alarm:", *inspection.decision.reasons])
+            )
         return inspection.decision.sentence
     made = prepare_challenger(settings, champion, inspection.sha256)
     with workers(made.config):

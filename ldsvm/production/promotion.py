@@ -145,8 +145,7 @@ def inspect_data(
     known = production_rules(config)
     if acknowledged == mark.sha256:
         known = known.model_copy(update={"acknowledge": True})
-    decision = retraining.decide(known, changes, drift)
-    return Inspection(replace(decision, reasons=(*decision.reasons, *said)), changes.new, drift, mark.sha256)
+    return Inspection(retraining.decide(known, changes, drift, said), changes.new, drift, mark.sha256)
 
 
 def challenge(config: Config, champion: Champion | None, looked_at: str | None = None) -> Challenge:

@@ -26,6 +26,10 @@ WHOLE = ("n_basis", "n_components", "center_steps", "max_iter", "n_iter_no_chang
 JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
 
 
+class Alarm(RuntimeError):
+    """The data need a person to look at them before anything is trained; the message says why, a line a reason."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """What is to be done, and why: skip, retrain, or alarm, when a person should look first."""
@@ -39,11 +43,15 @@ class Decision:
         return f"{self.action}: {' '.join(self.reasons)}"
 
 
-def decide(rules: ProductionConfig, found: Changes, drift: Drift | None) -> Decision:
-    """Decide what to do about changed rows and their drift. drift: None if there are too few new rows."""
-    every = [*_describe_changes(rules, found), *_describe_drift(rules, drift)]
+def decide(rules: ProductionConfig, found: Changes, drift: Drift | None, cells: Sequence[str] = ()) -> Decision:
+    """Decide what to do about changed rows and their drift; of an alarm its causes come first.
+
+    drift: None if there are too few new rows. cells: sentences on what new rows hold.
+    """
+    every = [*_describe_changes(rules, found), *_describe_drift(rules, drift), *((text, False) for text in cells)]
     said, alarm = [sentence for sentence, _ in every], any(reason for _, reason in every)
     if alarm and not rules.acknowledge:
+        said = [sentence for sentence, _ in sorted(every, key=lambda one: not one[1])]
         go_on = "Look at the data; when they are right, go on with production.acknowledge=true."
         return Decision("alarm", (*said, go_on))
     if alarm:
@@ -72,20 +80,20 @@ def _describe_changes(rules: ProductionConfig, found: Changes) -> Sentences:
             (f"The champion's rows count as new where they are in other files now, since it was {what}.", False)
         )
     if found.lost:
-        said.append((f"{found.lost:,} of the champion's {found.before:,} rows are no longer there.", False))
-    if found.before and found.lost > rules.lost_share * found.before:
-        said.append((f"That is more than {rules.lost_share:g} of its rows, production.lost_share.", True))
+        gone, many = "rows are no longer there", found.lost > rules.lost_share * (found.before or 0)
+        limit = f", more than production.lost_share of {rules.lost_share:g} allows" * many
+        said.append((f"{found.lost:,} of the champion's {found.before:,} {gone}{limit}.", many))
+    wrong = (
+        " If the champion was trained with a wrong time, all later rows look late: then go back with python -m flows "
+        "rollback, or choose another production.model."
+    )
     if found.late:
         late = "rows came late: they are no newer than the champion's, so they do not count as new."
-        said.append((f"{found.late:,} {late}", False))
+        many = found.late >= rules.least and found.late > found.new
+        said.append((f"{found.late:,} {late}{wrong * (many and found.beyond is None)}", many))
     if found.beyond is not None:
-        said.append((f"The champion's latest time, {found.beyond}, is later than all that are there.", False))
-    if found.beyond is not None or (found.late >= rules.least and found.late > found.new):
-        wrong = (
-            "If the champion was trained with a wrong time, all later rows look late: then go back with python -m "
-            "flows rollback, or choose another production.model."
-        )
-        said.append((wrong, True))
+        latest = f"The champion's latest time, {found.beyond}, is later than all that are there."
+        said.append((f"{latest}{wrong}", True))
     return said
 
 
@@ -94,11 +102,11 @@ def _describe_drift(rules: ProductionConfig, drift: Drift | None) -> Sentences:
     if drift is None:
         return []
     said = [(sentence, False) for sentence in drift.sentences]
+    if drift.unknown and rules.drift.unknown_labels == "alarm":
+        said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
     if drift.share > rules.drift.alarm_share:
         limit = f"production.drift.alarm_share allows {100 * rules.drift.alarm_share:g} %"
         said.append((f"{100 * drift.share:.0f} % of the inputs have drifted; {limit}.", True))
-    if drift.unknown and rules.drift.unknown_labels == "alarm":
-        said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
     return said
 
 

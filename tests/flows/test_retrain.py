@@ -80,7 +80,9 @@ def aliases(place: Path) -> dict[str, int]:
 
 
 @pytest.mark.timeout(600)
-def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: Path) -> None:
+def test_trained_refused_promoted_scored_and_rolled_back(
+    call: Call, command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
     assert (code, said) == (2, "x.csv: there is no such file or folder.")
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
@@ -115,8 +117,10 @@ def test_trained_refused_promoted_scored_and_rolled_back(call: Call, tmp_path: P
     assert len(pd.read_csv(tmp_path / "out.csv")) == 297
     assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is previous")
     rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
-    code, said = call("retrain")
-    assert code == 1 and "alarm: 1,197 new rows" in said
+    code, _, err = command(*called(tmp_path, "retrain"))
+    first, *causes, last = err.partition("digits is not trained again, for an alarm:\n")[2].splitlines()
+    assert code == 1 and " % of the inputs have drifted" in first and "  1,197 new rows." in causes
+    assert last.startswith("  Look at the data; when they are right, go on with production.acknowledge=true.")
     found = tracked(tmp_path)
     assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
     assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
