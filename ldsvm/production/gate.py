@@ -95,6 +95,12 @@ def _doubts(score: Score) -> list[str]:
             f"Doubtful: no row of class {', '.join(missed)} is found; for rare classes try params: "
             "{class_weight: balanced}."
         )
+    columns = zip(score.classes, totals, map(sum, zip(*score.confusion, strict=True)), strict=True)
+    if never := [shown(c) for c, n, predicted in columns if not n and not predicted]:
+        found.append(
+            f"Doubtful: no row is ever predicted as class {', '.join(never)}, and none of the holdout is of it; for "
+            "rare classes try params: {class_weight: balanced}."
+        )
     return found
 
 

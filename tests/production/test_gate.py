@@ -143,3 +143,12 @@ def test_a_model_that_a_constant_answer_beats_and_a_class_that_is_never_found_ar
     )
     better = replace(score(15), classes=["no", "yes"], class_errors=[0.0, 0.75], confusion=[[980, 0], [15, 5]])
     assert gate(GateConfig(), better).doubts == ()
+    rare = replace(
+        score(15), classes=["a", "b", "c"], class_errors=[0.0, 0.0, 0.0], confusion=[[90, 0, 0], [0, 9, 0], [0, 0, 0]]
+    )
+    assert gate(GateConfig(), rare).doubts == (
+        "Doubtful: no row is ever predicted as class 'c', and none of the holdout is of it; for rare classes try "
+        "params: {class_weight: balanced}.",
+    )
+    guessed = replace(rare, confusion=[[90, 0, 1], [0, 9, 0], [0, 0, 0]])
+    assert gate(GateConfig(), guessed).doubts == ()
