@@ -58,7 +58,7 @@ def decide(
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
         comparison = promotion.compare(made, settings, registry.next_number(version))
         new, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
-        news(f"{new}, test error {percent(comparison.score.error)} · {said}")
+        news(f"{new}, test error {percent(comparison.score.error)}")
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 

@@ -55,6 +55,4 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
                 say("\n".join(remarks(check, "scored")))
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
-        said = f"{rows:,} rows scored by {version} in {pace}: {job.output}"
-        news(said)
-    return said
+    return f"{rows:,} rows scored by {version} in {pace}: {job.output}"

@@ -41,7 +41,7 @@ def check_parts(
     >>> parts = [rows.take(part) for part in (split.train, split.validation, split.test)]
     >>> check_parts(*parts, split=split)[1].text
     '1 of 2 test rows equal a training row with the same label: (test, training) row (4, 2), \
-counted from 1 without the header.'
+counted from 1 without a header.'
     """
     numbers = _original(split, kept, kept_test)
     findings = _rare(train.y, numbers["training"]) + _unbalanced(train.y) + _constant(train)

@@ -76,8 +76,8 @@ class Check:
     >>> check = Check([Allowed("age", "number", least=17, largest=90, gaps=0.0)])
     >>> check.look(DataFrame({"age": [30.0, 131.0, np.nan, 99.0]}), "new.csv", np.arange(4))
     >>> check.sentences
-    ["new.csv: row 2, counted from 1 without the header, column 'age' is 131, and 1 more row is like this; training \
-saw 17 to 90.", "new.csv: row 3, counted from 1 without the header, column 'age' is a gap; training saw no gaps."]
+    ["new.csv: row 2, counted from 1 without a header, column 'age' is 131, and 1 more row is like this; training \
+saw 17 to 90.", "new.csv: row 3, counted from 1 without a header, column 'age' is a gap; training saw no gaps."]
     """
 
     def __init__(self, allowed: Sequence[Allowed], edited: bool = False) -> None:

@@ -73,7 +73,7 @@ def clean(
     >>> rows = Rows(np.float32([[1, 2], [3, np.nan], [5, 6]]), np.array(["no", "no", "yes"], dtype=object), ("a", "b"))
     >>> done = clean(rows, missing="drop", classes=None, what="training data")
     >>> done.kept.tolist(), done.findings[0].text
-    ([0, 2], "training data: values are missing in column 'b' (row 2, counted from 1 without the header): 1 of 3 rows \
+    ([0, 2], "training data: values are missing in column 'b' (row 2, counted from 1 without a header): 1 of 3 rows \
 left out.")
     """
     if missing not in MISSING:

@@ -58,11 +58,11 @@ def row_list(rows: Sequence[Any] | NDArray[Any]) -> str:
     Examples
     --------
     >>> row_list([7]), row_list([(0, 4)])
-    ('row 8, counted from 1 without the header', 'row (1, 5), counted from 1 without the header')
+    ('row 8, counted from 1 without a header', 'row (1, 5), counted from 1 without a header')
     """
     first = (np.asarray(rows[:5]) + 1).tolist()
     items = [tuple(one) if isinstance(one, list) else one for one in first]
-    return f"{listing('row', items, len(rows))}, counted from 1 without the header"
+    return f"{listing('row', items, len(rows))}, counted from 1 without a header"
 
 
 def one_of(wrong: object, allowed: Iterable[str]) -> str:

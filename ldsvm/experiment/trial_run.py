@@ -12,7 +12,6 @@ import numpy as np
 
 from ldsvm import memory
 from ldsvm.datasets import DataError
-from ldsvm.datasets.labels import rare_classes
 from ldsvm.datasets.leaks import leaks
 from ldsvm.datasets.summary import sentences
 from ldsvm.experiment.compare.judge import is_cold, warm
@@ -66,8 +65,7 @@ def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = l
     roles = ("Inputs:", "Left out:")
     notes = [text.removeprefix("data: ") for text in prepared.notes]
     yield from (Remark("fact" if text.startswith(roles) else "odd", "data", sentence(text)) for text in notes)
-    more = [*rare_classes(rows.y), *(found.text for found in leaks(rows))]
-    yield from (Remark("odd", "data", sentence(text)) for text in more)
+    yield from (Remark("odd", "data", sentence(found.text)) for found in leaks(rows))
     if any(lookup(method.estimator).iterative for method in config.methods.values()):
         on_step(
             "compile what ldsvm needs; the first time on a machine this takes a minute" if is_cold() else "load ldsvm"

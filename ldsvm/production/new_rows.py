@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +68,18 @@ class Reading:
     def keys(self) -> NDArray[np.uint64]:
         """A number for each of the wanted rows (N,), the same for the same inputs in every reading."""
         return content_keys(self.source.data.train)
+
+    def by_file(self, places: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield some of the wanted rows, and their numbers in a file, for each file of several; its name is empty else.
+
+        places: of the wanted rows (n,), in order.
+        """
+        numbers, parts = self.source.kept[places], self.parts or ()
+        starts = np.cumsum([0, *(part.rows for part in parts[:-1])])
+        which = np.searchsorted(starts, numbers, side="right") - 1
+        for place in np.unique(which):
+            here = which == place
+            yield parts[place].name if len(parts) > 1 else "", places[here], numbers[here] - starts[place]
 
     def of_files(self, wanted: Sequence[bool]) -> Rows:
         """Return which of the wanted rows (N,) are of these files; none where there are no parts."""

@@ -140,7 +140,8 @@ def inspect_data(
         places = np.flatnonzero(new)
         rows, y = _rows(reading.source, some_of(places, config.seed)), _labels(config, reading.source, places)
         drift = retraining.drift(config, champion.pipeline, champion.profile, rows, y)
-        parts = ((_rows(reading.source, part), reading.source.kept[part]) for part in _blocks(places))
+        blocks = (part for block in _blocks(places) for part in reading.by_file(block))
+        parts = ((file, _rows(reading.source, some), numbers) for file, some, numbers in blocks)
         said = check_rows(config, champion.pipeline, parts)
     known = production_rules(config)
     if acknowledged == mark.sha256:

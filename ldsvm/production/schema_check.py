@@ -34,16 +34,17 @@ def file_of(config: Config) -> Path:
     return config.results / schema_file.SCHEMA
 
 
-def check_rows(config: Config, model: Any, parts: Iterable[tuple[Any, NDArray[Any]]]) -> list[str]:
+def check_rows(config: Config, model: Any, parts: Iterable[tuple[str, Any, NDArray[Any]]]) -> list[str]:
     """Return sentences on cells of new rows that are not allowed; raise DataError where they are refused.
 
-    parts: of the table, as it came, each with the numbers (n,) of its rows in the data.
+    parts: of the table, as it came, each with its file (empty: the only one), and the numbers (n,) of its rows there.
     """
     check, reader = Check(*allowed(config, model)), reader_of(model)
     if not check.allowed or config.production is None:
         return []
-    for rows, numbers in parts:
-        check.look(reader.transform(rows) if reader else rows, str(config.dataset.path or config.dataset.name), numbers)
+    whole = str(config.dataset.path or config.dataset.name)
+    for file, rows, numbers in parts:
+        check.look(reader.transform(rows) if reader else rows, file or whole, numbers)
     refuse(check, config.production.schema, "trained", str(file_of(config)))
     return remarks(check, "used")
 

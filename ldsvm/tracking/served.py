@@ -190,7 +190,7 @@ def bad_cell(data: Any) -> str | None:
     --------
     >>> import pandas
     >>> bad_cell(pandas.DataFrame({"height": [1.5, 2.0], "age": [30, None]}))
-    "Row 2, counted from 1 without the header, has no value in column 'age'; the model needs a finite number in every \
+    "Row 2, counted from 1 without a header, has no value in column 'age'; the model needs a finite number in every \
 cell."
     """
     import pandas

@@ -244,14 +244,14 @@ def test_results_beyond_float32_are_refused_with_step_and_rows() -> None:
     outlier = np.array([[1e-5, 0], [3e38, 1], [0, 0], [-3e38, 0]], np.float32)
     for step in ("scale", "max_abs"):
         refused(
-            f"features.{step}: the results are {beyond}s 2, 4, counted from 1 without the header;",
+            f"features.{step}: the results are {beyond}s 2, 4, counted from 1 without a header;",
             made(step),
             tiny,
             outlier,
         )
     sparse = made("max_abs", kind="sparse")
     refused(
-        f"features.max_abs: the results are {beyond}s 2, 4, counted from 1 without the header",
+        f"features.max_abs: the results are {beyond}s 2, 4, counted from 1 without a header",
         sparse,
         csr_matrix(tiny),
         csr_matrix(outlier),
@@ -259,7 +259,7 @@ def test_results_beyond_float32_are_refused_with_step_and_rows() -> None:
     refused("features.minmax: the range of the training values is beyond 3.4e38", made("minmax"), HUGE)
     gaps = np.vstack([np.abs(HUGE), [[np.nan, 1]]]).astype(np.float32)
     refused(
-        f"dataset.missing=impute: the results are {beyond} 5, counted from 1 without the header;",
+        f"dataset.missing=impute: the results are {beyond} 5, counted from 1 without a header;",
         made(missing="impute"),
         gaps,
     )
@@ -268,13 +268,13 @@ def test_results_beyond_float32_are_refused_with_step_and_rows() -> None:
 def test_rows_are_told_by_their_numbers_in_the_source() -> None:
     rows, pipe = np.array([3, 7, 9, 12]), made("scale")
     X = np.array([[1e-5], [2e-5], [3e-5], [5e-5]], np.float32)
-    with pytest.raises(DataError, match=r"in rows 8, 13, counted from 1 without the header; allowed: finite numbers"):
+    with pytest.raises(DataError, match=r"in rows 8, 13, counted from 1 without a header; allowed: finite numbers"):
         fit_transform(made("scale"), np.array([[1], [np.nan], [2], [np.nan]], np.float32), rows)
-    with pytest.raises(DataError, match=r"no text in row 10, counted from 1 without the header; allowed: texts"):
+    with pytest.raises(DataError, match=r"no text in row 10, counted from 1 without a header; allowed: texts"):
         fit_transform(made("tfidf", kind="text"), np.array(["a b", "c", None, "d"], dtype=object), rows)
     fit_transform(pipe, X, rows)
     with pytest.raises(
-        DataError, match=r"^features\.scale: the results are .* in row 13, counted from 1 without the header; allowed"
+        DataError, match=r"^features\.scale: the results are .* in row 13, counted from 1 without a header; allowed"
     ):
         transform(pipe, np.array([[0], [1], [2], [3e38]], np.float32), rows)
 
@@ -371,7 +371,7 @@ def test_headers_go_before_words_are_counted() -> None:
 def test_what_is_no_text_is_named_by_its_row() -> None:
     pipe = made("tfidf", kind="text")
     with pytest.raises(
-        DataError, match=r"^The inputs have no text in rows 2, 4, counted from 1 without the header; allowed"
+        DataError, match=r"^The inputs have no text in rows 2, 4, counted from 1 without a header; allowed"
     ):
         fit_transform(pipe, np.array(["ab", None, "cd", 3.5], dtype=object))
 
@@ -472,7 +472,7 @@ def test_what_is_not_finite_is_named_by_its_rows() -> None:
     X[[3, 5, 7, 9, 11, 13, 29], 2] = np.nan
     told = (
         r"missing or infinite values in rows 4, 6, 8, 10, 12 and 2 more, "
-        r"counted from 1 without the header; allowed: finite numbers, and missing ones with"
+        r"counted from 1 without a header; allowed: finite numbers, and missing ones with"
     )
     for bad, kind in ((X, "dense"), (csr_matrix(X), "sparse")):
         with pytest.raises(DataError, match=told):
@@ -484,7 +484,7 @@ def test_what_is_not_finite_is_named_by_its_rows() -> None:
         with pytest.raises(
             DataError,
             match=r"^The inputs have infinite values in row 5, "
-            r"counted from 1 without the header; allowed: finite numbers\.$",
+            r"counted from 1 without a header; allowed: finite numbers\.$",
         ):
             transform(pipe, worse)
 

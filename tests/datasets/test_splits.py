@@ -363,43 +363,43 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
         (lambda: grouped(["a", "b", "a"], train=1, validation=1, test=1, seed=0), "2 distinct .* 3 parts need"),
         (
             lambda: grouped(np.array(["a", None, "a", None]), train=2, validation=1, seed=0),
-            "groups is missing in rows 2, 4, counted from 1 without the header",
+            "groups is missing in rows 2, 4, counted from 1 without a header",
         ),
         (
             lambda: grouped([1.0, 2.0, np.nan], train=2, validation=1, seed=0),
-            "groups is missing in row 3, counted from 1 without the header",
+            "groups is missing in row 3, counted from 1 without a header",
         ),
         (lambda: grouped([1, 2, 3], train=2, validation=1, seed=0, y=[0, 1]), "y has 2 rows, but groups has 3"),
         (lambda: grouped(np.array([1, "a"], dtype=object), train=1, validation=1, seed=0), "groups mixes numbers"),
         (
             lambda: ordered([1.0, np.nan, 2.0], train=1, validation=1),
-            "times is missing in row 2, counted from 1 without the header",
+            "times is missing in row 2, counted from 1 without a header",
         ),
         (
             lambda: ordered(np.array(["2024", "NaT"], "M8[s]"), train=1, validation=1),
-            "times is missing in row 2, counted from 1 without the header",
+            "times is missing in row 2, counted from 1 without a header",
         ),
         (
             lambda: ordered(["2024-01-01", "soon", "2024-13-01"], train=1, validation=1),
-            "rows 2, 3, counted from 1 without the header, hold .*such as 'soon'",
+            "rows 2, 3, counted from 1 without a header, hold .*such as 'soon'",
         ),
         (
             lambda: ordered(["2024-01-01", "0001-01-01T00:00:00+05:00"], train=1, validation=1),
-            "row 2, counted from 1 without the header, holds no time",
+            "row 2, counted from 1 without a header, holds no time",
         ),
         (
             lambda: ordered(["9999-12-31T23:59-05:00", "2024-01-01"], train=1, validation=1),
-            "row 1, counted from 1 without the header, holds no time",
+            "row 1, counted from 1 without a header, holds no time",
         ),
         (
             lambda: ordered([True, False], train=1, validation=1),
-            "rows 1, 2, counted from 1 without the header, hold no time",
+            "rows 1, 2, counted from 1 without a header, hold no time",
         ),
         (lambda: ordered([1, 2, 2, 2], train=2, validation=2), "validation would be empty"),
         (lambda: ordered([1, 2, 3, 3], train=2, validation=1, test=1), "test would be empty"),
         (
             lambda: stratified(np.array(["a", None], object), train=1, validation=1, seed=0),
-            "y is missing in row 2, counted from 1 without the header",
+            "y is missing in row 2, counted from 1 without a header",
         ),
         (lambda: stratified(np.eye(3), train=1, validation=1, test=1, seed=0), r"y has shape \(3, 3\)"),
     ],
@@ -415,18 +415,18 @@ def test_rows_and_names_of_the_source_are_told() -> None:
     with pytest.raises(
         DataError,
         match=r"^dataset\.time 'day': rows 8, 11, "
-        r"counted from 1 without the header, hold no time, such as 'soon'; allowed",
+        r"counted from 1 without a header, hold no time, such as 'soon'; allowed",
     ):
         ordered(["2024-01-01", "soon", "later"], **about)
     with pytest.raises(
         DataError,
-        match=r"^dataset\.time 'day' is missing in row 11, counted from 1 without the header, but this split needs it",
+        match=r"^dataset\.time 'day' is missing in row 11, counted from 1 without a header, but this split needs it",
     ):
         ordered([1.0, 2.0, np.nan], **about)
     about["name"] = "dataset.group 'who'"
     with pytest.raises(
         DataError,
-        match=r"^dataset\.group 'who' is missing in row 8, counted from 1 without the header, but this split needs it",
+        match=r"^dataset\.group 'who' is missing in row 8, counted from 1 without a header, but this split needs it",
     ):
         grouped([1.0, np.nan, 2.0], seed=0, **about)
     with pytest.raises(DataError, match=r"^dataset\.group 'who' has 1 distinct values, but 2 parts need"):
@@ -435,7 +435,7 @@ def test_rows_and_names_of_the_source_are_told() -> None:
 
 def test_a_text_that_is_no_time_is_cut() -> None:
     with pytest.raises(
-        DataError, match=r"row 1, counted from 1 without the header, holds no time, such as 'a post .*…'"
+        DataError, match=r"row 1, counted from 1 without a header, holds no time, such as 'a post .*…'"
     ) as caught:
         ordered(["a post " + "of somebody " * 100 + "secret"], train=1, validation=0)
     assert len(str(caught.value)) < 250

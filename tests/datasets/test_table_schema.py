@@ -62,28 +62,26 @@ def test_one_gap_in_very_many_rows_is_a_share_above_zero_and_many_values_are_not
     [
         (
             {"age": [17.5, 99.0]},
-            "row 11, counted from 1 without the header, column 'age' is 17.5, and 1 more row is like this; "
+            "row 11, counted from 1 without a header, column 'age' is 17.5, and 1 more row is like this; "
             "training saw 18 to 50.",
         ),
         (
             {"age": [20.0, np.nan]},
-            "row 12, counted from 1 without the header, column 'age' is a gap; training saw no gaps.",
+            "row 12, counted from 1 without a header, column 'age' is a gap; training saw no gaps.",
         ),
         (
             {"town": ["Kiel", "Oslo"]},
             "row 11, "
-            "counted from 1 without the header, column 'town' is 'Kiel', and 1 more row is like this; training saw the "
+            "counted from 1 without a header, column 'town' is 'Kiel', and 1 more row is like this; training saw the "
             "values 'Bonn', 'Ulm'.",
         ),
         (
             {"day": pd.to_datetime(["2024-02-29", None])},
-            "row 11, "
-            "counted from 1 without the header, column 'day' is '2024-02-29'; training saw "
-            "2024-03-01 or later.",
+            "row 11, counted from 1 without a header, column 'day' is '2024-02-29'; training saw 2024-03-01 or later.",
         ),
         (
             {"paid": [np.nan, 1.0]},
-            "row 11, counted from 1 without the header, column 'paid' is a gap; training saw no gaps.",
+            "row 11, counted from 1 without a header, column 'paid' is a gap; training saw no gaps.",
         ),
     ],
 )
@@ -99,7 +97,7 @@ def test_later_tables_add_to_the_count_and_the_first_cell_stays() -> None:
         check.look(later(age=[age, 30.0]), f"{number}.csv", np.arange(2))
     assert check.sentences == [
         "1.csv: row 1, "
-        "counted from 1 without the header, column 'age' is 7, and 2 more rows are like this; "
+        "counted from 1 without a header, column 'age' is 7, and 2 more rows are like this; "
         "training saw 18 to 50."
     ]
 
@@ -107,7 +105,7 @@ def test_later_tables_add_to_the_count_and_the_first_cell_stays() -> None:
 def test_limits_that_people_set() -> None:
     age = Allowed("age", "number", largest=40)
     assert said(later(), age) == [
-        "new.csv: row 12, counted from 1 without the header, column 'age' is 50; schema.yaml allows 40 or less."
+        "new.csv: row 12, counted from 1 without a header, column 'age' is 50; schema.yaml allows 40 or less."
     ]
     assert said(later(), replace(age, largest=None)) == [] == said(later(), Allowed("gone", "number", least=3.0))
     day = Allowed("day", "date", least="2024-01-01", largest="2024-12-31T12:00:00+01:00")

@@ -307,35 +307,35 @@ def test_the_stored_model_takes_the_table_as_it_came(text: bool, numbers: str, g
         (
             "age",
             "old",
-            "Row 13, counted from 1 without the header, column 'age' is 'old'; allowed: a number, or a gap.",
+            "Row 13, counted from 1 without a header, column 'age' is 'old'; allowed: a number, or a gap.",
         ),
-        ("age", "3", "Row 13, counted from 1 without the header, column 'age' is '3'; allowed: a number, or a gap."),
+        ("age", "3", "Row 13, counted from 1 without a header, column 'age' is '3'; allowed: a number, or a gap."),
         (
             "age",
             -math.inf,
             "Row 13, "
-            "counted from 1 without the header, column 'age' is -inf; allowed: a number within ±3.4e38, or a gap.",
+            "counted from 1 without a header, column 'age' is -inf; allowed: a number within ±3.4e38, or a gap.",
         ),
         (
             "paid",
             0.5,
-            "Row 13, counted from 1 without the header, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or a gap.",
+            "Row 13, counted from 1 without a header, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or a gap.",
         ),
         (
             "paid",
             "yes",
-            "Row 13, counted from 1 without the header, column 'paid' is 'yes'; allowed: a number, or a gap.",
+            "Row 13, counted from 1 without a header, column 'paid' is 'yes'; allowed: a number, or a gap.",
         ),
-        ("town", 3, "Row 13, counted from 1 without the header, column 'town' is 3; allowed: a word, or a gap."),
+        ("town", 3, "Row 13, counted from 1 without a header, column 'town' is 3; allowed: a word, or a gap."),
         (
             "day",
             "2024-01-01",
-            "Row 13, counted from 1 without the header, column 'day' is '2024-01-01'; allowed: a date, or a gap.",
+            "Row 13, counted from 1 without a header, column 'day' is '2024-01-01'; allowed: a date, or a gap.",
         ),
         (
             "note",
             1.5,
-            "Row 13, counted from 1 without the header, column 'note' is 1.5; allowed: a text, which may be empty.",
+            "Row 13, counted from 1 without a header, column 'note' is 1.5; allowed: a text, which may be empty.",
         ),
     ],
 )
@@ -352,7 +352,7 @@ def test_a_cell_of_another_type_is_named(column: str, value: Any, told: str) -> 
             act()
     bad.loc[5, column] = value
     with pytest.raises(
-        DataError, match=r"^Row 3, counted from 1 without the header, column .*, and 1 more in this column; allowed: "
+        DataError, match=r"^Row 3, counted from 1 without a header, column .*, and 1 more in this column; allowed: "
     ):
         Pipeline(pipe.steps).transform(bad)  # as scikit-learn calls it, without numbers of rows
 

@@ -81,11 +81,11 @@ def test_missing_values_are_refused_with_columns_and_rows(kind: Kind) -> None:
     assert said(cleaned(rows_of(kind, GAPS, columns=("a", "b", "c")))) == [
         (
             "error",
-            f"rows: values are missing in columns 'b', 'c' (rows 2, 4, 6, counted from 1 without the header): {rule}.",
+            f"rows: values are missing in columns 'b', 'c' (rows 2, 4, 6, counted from 1 without a header): {rule}.",
         )
     ]
     assert said(cleaned(rows_of(kind, GAPS)))[0][1].startswith(
-        "rows: values are missing in columns 1, 2 (rows 2, 4, 6, counted from 1 without the header)"
+        "rows: values are missing in columns 1, 2 (rows 2, 4, 6, counted from 1 without a header)"
     )
 
 
@@ -94,7 +94,7 @@ def test_at_most_five_columns_and_rows_are_told(kind: Kind) -> None:
     X = np.where(np.arange(8) == np.arange(9)[:, None], NAN, 1.0)
     (finding,) = cleaned(rows_of(kind, X)).findings
     assert (
-        "columns 0, 1, 2, 3, 4 and 3 more (rows 1, 2, 3, 4, 5 and 3 more, counted from 1 without the header)"
+        "columns 0, 1, 2, 3, 4 and 3 more (rows 1, 2, 3, 4, 5 and 3 more, counted from 1 without a header)"
         in finding.text
     )
 
@@ -109,7 +109,7 @@ def test_rows_with_missing_values_are_dropped_and_told(kind: Kind) -> None:
         (
             "warning",
             "rows: values are missing in columns 1, 2 (rows 2, 4, 6, "
-            "counted from 1 without the header): 3 of 6 rows left out.",
+            "counted from 1 without a header): 3 of 6 rows left out.",
         )
     ]
 
@@ -122,7 +122,7 @@ def test_missing_values_stay_for_an_imputer(kind: Kind) -> None:
         (
             "warning",
             "rows: values are missing in columns 1, 2 (rows 2, 4, 6, "
-            "counted from 1 without the header): 4 values to impute.",
+            "counted from 1 without a header): 4 values to impute.",
         )
     ]
 
@@ -141,7 +141,7 @@ def test_infinite_values_are_an_error_everywhere(kind: Kind, missing: str) -> No
     done = cleaned(rows_of(kind, [[1, 2, 0], [INF, 0, 4], [5, -INF, 6]], columns=("a", "b", "c")), missing)
     text = (
         "rows: values are infinite in columns 'a', 'b' (rows 2, 3, "
-        "counted from 1 without the header): only finite ones are allowed."
+        "counted from 1 without a header): only finite ones are allowed."
     )
     assert said(done) == [("error", text)]
 
@@ -160,7 +160,7 @@ def test_flaws_equal_a_count_of_the_whole_array(kind: Kind, monkeypatch: pytest.
 
 def test_missing_labels() -> None:
     rows = Rows(np.ones((4, 1), np.float32), texts("a", None, "b", None))
-    where = "rows: the label is missing in rows 2, 4, counted from 1 without the header"
+    where = "rows: the label is missing in rows 2, 4, counted from 1 without a header"
     for missing in ("refuse", "impute"):
         rule = "allowed only with dataset.unlabelled=drop, which leaves such rows out"
         assert said(cleaned(rows, missing)) == [("error", f"{where}: {rule}.")]
@@ -202,11 +202,10 @@ def test_row_numbers_are_those_before_anything_was_left_out() -> None:
     X = np.array([[1], [1], [NAN], [2], [NAN], [INF]], np.float32)
     done = cleaned(Rows(X, texts(None, "no", "a", "b", "no", "a")), "drop", ["a", "b"])
     assert [text for _, text in said(done)] == [
-        "rows: the label is missing in row 1, counted from 1 without the header: left out.",
+        "rows: the label is missing in row 1, counted from 1 without a header: left out.",
         "rows: 2 of 5 rows are of other classes: left out.",
-        "rows: values are infinite in column 0 (row 6, "
-        "counted from 1 without the header): only finite ones are allowed.",
-        "rows: values are missing in column 0 (row 3, counted from 1 without the header): 1 of 3 rows left out.",
+        "rows: values are infinite in column 0 (row 6, counted from 1 without a header): only finite ones are allowed.",
+        "rows: values are missing in column 0 (row 3, counted from 1 without a header): 1 of 3 rows left out.",
     ]
     assert done.kept.tolist() == [3, 5]
 
@@ -238,8 +237,7 @@ def test_an_official_test_set_may_lack_classes_and_columns_to_impute() -> None:
         ("warning", "rows: no row has label 7."),
         (
             "warning",
-            "rows: values are missing in column 'b' (rows 1, 2, "
-            "counted from 1 without the header): 2 values to impute.",
+            "rows: values are missing in column 'b' (rows 1, 2, counted from 1 without a header): 2 values to impute.",
         ),
     ]
     assert len(done.rows) == 2
@@ -279,18 +277,18 @@ def test_long_labels_are_cut_everywhere() -> None:
 
 def test_texts() -> None:
     rows = Rows(texts("a b", "", None, " \n", "c"), np.array([0, 1, 0, 1, 1]))
-    empty = ("warning", "rows: the text is empty in rows 2, 4, counted from 1 without the header.")
+    empty = ("warning", "rows: the text is empty in rows 2, 4, counted from 1 without a header.")
     for missing in ("refuse", "impute"):
         text = (
             "rows: values are missing in the text (row 3, "
-            "counted from 1 without the header): allowed only with dataset.missing=drop."
+            "counted from 1 without a header): allowed only with dataset.missing=drop."
         )
         assert said(cleaned(rows, missing)) == [("error", text), empty]
     done = cleaned(rows, "drop")
     assert said(done) == [
         (
             "warning",
-            "rows: values are missing in the text (row 3, counted from 1 without the header): 1 of 5 rows left out.",
+            "rows: values are missing in the text (row 3, counted from 1 without a header): 1 of 5 rows left out.",
         ),
         empty,
     ]
@@ -341,8 +339,8 @@ def test_classes_that_are_too_small(named: bool) -> None:
     found, split = parts(rows, [0, 1, 2, 3, 4], [5, 6], [7, 8, 9])
     b, c, d = ("'b'", "'c'", "'d'") if named else "123"
     assert words(check_parts(*found, split=split)) == [
-        ("warning", f"Training has only one row of label {c} (row 5, counted from 1 without the header)."),
-        ("error", f"Label {d}: in validation row 7, counted from 1 without the header, but never in training."),
+        ("warning", f"Training has only one row of label {c} (row 5, counted from 1 without a header)."),
+        ("error", f"Label {d}: in validation row 7, counted from 1 without a header, but never in training."),
         ("warning", f"No validation row has labels {b}, {c}."),
     ]
 
@@ -356,9 +354,9 @@ def test_row_numbers_of_the_source_survive_what_was_left_out() -> None:
     )
     assert [finding.text for finding in found] == [
         "1 of 3 test rows equal a training row with the same label: (test, training) row (7, 21), "
-        "counted from 1 without the header.",
+        "counted from 1 without a header.",
         "1 of 3 test rows equal a training row with another label: (test, training) row (8, 31), "
-        "counted from 1 without the header.",
+        "counted from 1 without a header.",
     ]
     own = Split(np.array([0, 1]), NONE, np.array([2, 3]), official_test=False)
     twin = rows_of("dense", [[1], [2], [1], [5]], [0, 1, 0, 1])
@@ -532,15 +530,15 @@ def test_memory_is_bounded_by_what_is_stored_however_many_columns_there_are() ->
     tracemalloc.stop()
     # Two columns vary in training: 0 and the last.
     assert [finding.text for finding in findings] == [
-        "Training has only one row of labels 0, 1 (rows 1, 2, counted from 1 without the header).",
+        "Training has only one row of labels 0, 1 (rows 1, 2, counted from 1 without a header).",
         "All training rows have the same value, or none, in columns 1, 2, 3, 4, 5 and 2,147,483,640 more.",
         "1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1), "
-        "counted from 1 without the header.",
+        "counted from 1 without a header.",
     ]
     assert said(done) == [
         (
             "warning",
-            "rows: values are missing in column 7 (row 4, counted from 1 without the header): 1 values to impute.",
+            "rows: values are missing in column 7 (row 4, counted from 1 without a header): 1 values to impute.",
         )
     ]
     assert facts["missing"] == {"total": 1, "columns": {"7": 1}} and facts["features"] == WIDE

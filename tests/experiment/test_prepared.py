@@ -195,7 +195,7 @@ def test_a_users_table_is_imputed_by_the_training_part(tmp_path: Path, table: Pa
     here = np.flatnonzero(getattr(split, part) == 7)
     median = np.median([i * 37 % 11 for i in split.train if i != 7])
     assert found.arrays(part, "original")[0][here] == median
-    assert any("missing in column 'x' (row 8, counted from 1 without the header)" in note for note in found.notes)
+    assert any("missing in column 'x' (row 8, counted from 1 without a header)" in note for note in found.notes)
 
 
 def test_the_whole_model_knows_the_columns_by_name(tmp_path: Path, table: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_wrong_time_is_told_by_its_row_in_the_file(tmp_path: Path, table: Path
     lines = table.read_text().splitlines()
     lines[11] = lines[11].replace("2024-01-06", "garbage")  # row 10, after row 7 is dropped
     table.write_text("\n".join(lines))
-    with pytest.raises(DataError, match=r"dataset\.time day: row 11, counted from 1 without the header, "):
+    with pytest.raises(DataError, match=r"dataset\.time day: row 11, counted from 1 without a header, "):
         preparation.prepare(own(tmp_path, table, "dataset.missing=drop", "split.kind=time"))
 
 
@@ -255,7 +255,7 @@ def test_impossible_wishes_are_one_sentence(tmp_path: Path, overrides: list[str]
 
 
 def test_a_missing_value_is_refused_by_row_and_column(tmp_path: Path, table: Path) -> None:
-    with pytest.raises(DataError, match=r"'x' \(row 8, counted from 1 without the header\)"):
+    with pytest.raises(DataError, match=r"'x' \(row 8, counted from 1 without a header\)"):
         preparation.prepare(own(tmp_path, table, "dataset.missing=refuse"))
     (found,) = preparation.prepare(own(tmp_path, table, "dataset.missing=drop"))
     assert sum(found.sizes.values()) == 59

@@ -415,7 +415,7 @@ def test_a_time_that_has_not_come_yet_is_refused_before_all_later_rows_look_old(
     frame.to_parquet(place / "in" / "0.parquet")
     with pytest.raises(
         DataError,
-        match=r"^dataset\.time when is in the future in row 18, counted from 1 without the header, such as 2099-01-01T",
+        match=r"^dataset\.time when is in the future in row 18, counted from 1 without a header, such as 2099-01-01T",
     ):
         new_rows.read(settings)
 
@@ -773,7 +773,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     first = trained(settings, None)
     champion = replace(known(first), pipeline=loads(dumps(first.pipeline)))  # as the registry keeps it
     table(200, 1, "Kiel").assign(b=np.r_[np.nan, np.zeros(199)]).to_parquet(place / "in" / "1.parquet")
-    where = f"{place / 'in'}: row 301, counted from 1 without the header, column"
+    where = "1.parquet: row 1, counted from 1 without a header, column"
     found = [
         f"{where} 'b' is a gap; training saw no gaps.",
         f"{where} 'town' is 'Kiel', and 99 more rows are like this; training saw the values 'Bonn', 'Ulm'.",

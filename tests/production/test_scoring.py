@@ -221,22 +221,22 @@ def test_a_damaged_chunk_is_made_again(tmp_path: Path, damage: str) -> None:
         (
             table().assign(c=[np.nan] + [0.0] * 249),
             {},
-            r"column 'c' has no value in row 1, counted from 1 without the header",
+            r"column 'c' has no value in row 1, counted from 1 without a header",
         ),
         (
             table().assign(c=[0.0] * 100 + [np.nan] * 2 + [0.0] * 148),
             {},
-            r"column 'c' has no value in rows 101, 102, counted from 1 without the header",
+            r"column 'c' has no value in rows 101, 102, counted from 1 without a header",
         ),
         (
             table().assign(a=np.inf),
             {},
-            r"column 'a' is infinite .* in rows 1, 2, 3, 4, 5 and 35 more, counted from 1 without the header;",
+            r"column 'a' is infinite .* in rows 1, 2, 3, 4, 5 and 35 more, counted from 1 without a header;",
         ),
         (
             table().assign(b=[0.0] * 130 + [np.inf] + [0.0] * 119),
             {},
-            r"column 'b' is infinite .* in row 131, counted from 1 without the header;",
+            r"column 'b' is infinite .* in row 131, counted from 1 without a header;",
         ),
         (table(0), {}, r"holds no rows"),
         (table(), {"keep": ("class",)}, r"^production\.score\.keep has 'class', a name that the output uses itself"),
@@ -390,7 +390,7 @@ def test_decimal_commas_are_read_as_training_reads_them(tmp_path: Path) -> None:
 
 def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
     text = "a,b,c,id\n1,2,3,x\n NA ,2,3,y\n1,,3,z\n"
-    assert "column 'a' has no value in row 2, counted from 1 without the header;" in wrong(tmp_path, text)
+    assert "column 'a' has no value in row 2, counted from 1 without a header;" in wrong(tmp_path, text)
     model = make_pipeline(
         SimpleImputer().set_output(transform="pandas").fit(pd.DataFrame([[1.0, 2.0, 3.0]], columns=NAMES)), *fitted()[:]
     )
@@ -404,28 +404,28 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
     [
         (
             "a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,two,3,x\n",
-            "'b' is text in row 61, counted from 1 without the header, 'two' first, but inputs must be",
+            "'b' is text in row 61, counted from 1 without a header, 'two' first, but inputs must be",
         ),
         (
             "a,b,c,id\n1,2,3,x\n1,0x1f,3,x\n1,2,3,x\n",
-            "is text in row 2, counted from 1 without the header, '0x1f' first",
+            "is text in row 2, counted from 1 without a header, '0x1f' first",
         ),
         (
             "a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,inf,3,x\n",
-            "column 'b' is infinite or beyond ±3.4e38, .* in row 61, counted from 1 without the header;",
+            "column 'b' is infinite or beyond ±3.4e38, .* in row 61, counted from 1 without a header;",
         ),
         (
             "a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,,3,x\n",
-            "column 'b' has no value in row 61, counted from 1 without the header;",
+            "column 'b' has no value in row 61, counted from 1 without a header;",
         ),
         (
             "a,b,c,id\n" + "1,2,3,x\n" * 60 + "1,3,x\n",
-            "row 61, counted from 1 without the header, has 3 fields, but the header has 4;",
+            "row 61, counted from 1 without a header, has 3 fields, but the header has 4;",
         ),
-        ("a,b,c,id\n1,2,3,x,4\n", "row 1, counted from 1 without the header, has 5 fields, but the header has 4;"),
+        ("a,b,c,id\n1,2,3,x,4\n", "row 1, counted from 1 without a header, has 5 fields, but the header has 4;"),
         (
             'a,b,c,id\n1,2,3,x\n1,2,3,"x\n1,2,3,x\n',
-            r'a quotation mark \("\) in row 2, ' r"counted from 1 without the header, is never closed;",
+            r'a quotation mark \("\) in row 2, ' r"counted from 1 without a header, is never closed;",
         ),
         ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
         ("a;b;c;id\n1;2;3;4\n", "columns 'a', 'b', 'c', .* are missing; .*the columns are 'a;b;c;id'"),
@@ -542,10 +542,10 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
     assert score(replace(asked, allowed=allowed), model, check=check) == 90  # in chunks of 40 rows
     file = tmp_path / "in.parquet"
     assert check.sentences == [
-        f"{file}: row 51, counted from 1 without the header, column 'town' is 'Oslo'; training saw the values "
+        f"{file}: row 51, counted from 1 without a header, column 'town' is 'Oslo'; training saw the values "
         "'Ulm', 'Bonn'.",
         f"{file}: row 88, "
-        f"counted from 1 without the header, column 'a' is 87, and 2 more rows are like this; training saw 0 to 86.",
+        f"counted from 1 without a header, column 'a' is 87, and 2 more rows are like this; training saw 0 to 86.",
     ]
     assert remarks(check, "scored")[2:] == [
         "Such rows are scored all the same; production.schema=refuse would refuse them."
@@ -554,7 +554,7 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
     with pytest.raises(
         DataError,
         match=r"row 51, "
-        r"counted from 1 without the header, column 'town' is 'Oslo'; .*\n"
+        r"counted from 1 without a header, column 'town' is 'Oslo'; .*\n"
         r"So nothing was scored, as production\.schema=refuse says; to allow more, edit ",
     ):
         score(replace(asked, allowed=allowed, schema="refuse"), model)
@@ -573,7 +573,7 @@ def test_a_table_of_numbers_is_checked_too_to_the_last_digit_of_float32(tmp_path
         (0.7, []),
         (
             0.95,
-            [f"{file}: row 6, counted from 1 without the header, column 'a' is 0.95; training saw 0.7 to 0.9."],
+            [f"{file}: row 6, counted from 1 without a header, column 'a' is 0.95; training saw 0.7 to 0.9."],
         ),
     ):
         frame.loc[5, NAMES[0]] = value

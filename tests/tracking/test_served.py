@@ -72,7 +72,7 @@ def test_wrong_requests_are_answered_in_a_sentence_without_a_trace(logged: tuple
         status, text = answer(loaded, {"dataframe_split": {"columns": columns, "data": [good[0], [5.0, cell]]}})
         assert (
             status == 400
-            and f"Row 2, counted from 1 without the header, has {said} in column 'age'; the model needs" in text
+            and f"Row 2, counted from 1 without a header, has {said} in column 'age'; the model needs" in text
         )
         assert "trace" not in text and ".py" not in text
     for wrong in ({"columns": ["height"], "data": [[1.0]]}, {"columns": columns, "data": [["x", 1.0]]}, {}):
@@ -88,7 +88,7 @@ def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
     status, text = answer(loaded, table[["age", "height"]][:9].to_csv(index=False))
     assert status == 200 and json.loads(text) == {"predictions": right[:9].tolist()}
     for body, said in {
-        "height,age\n1,2\n3,\n": "Row 2, counted from 1 without the header, has '' in column 'age'",
+        "height,age\n1,2\n3,\n": "Row 2, counted from 1 without a header, has '' in column 'age'",
         "height,age\n1,2\n3,4,5,6\n": "The request is no table of CSV: ",
     }.items():
         status, text = answer(loaded, body)
@@ -156,14 +156,14 @@ def test_missing_values_and_words_are_named(logged: tuple[str, Any, Any]) -> Non
     for cell, said in {pandas.NA: "no value", None: "no value"}.items():
         given.loc[2, "age"] = cell
         with pytest.raises(
-            MlflowException, match=rf"Row 3, counted from 1 without the header, has {said} in column 'age'"
+            MlflowException, match=rf"Row 3, counted from 1 without a header, has {said} in column 'age'"
         ):
             loaded.predict(given)
     words = table.astype(object)
     words.loc[3, "height"] = "tall"
     with pytest.raises(
         MlflowException,
-        match=r"Row 4, counted from 1 without the header, has 'tall' in column 'height'; the model needs",
+        match=r"Row 4, counted from 1 without a header, has 'tall' in column 'height'; the model needs",
     ):
         loaded.predict(words)
 
@@ -206,7 +206,7 @@ def test_requests_are_checked_against_the_schema(
     odd = {"dataframe_records": [{"age": 25, "town": "Ulm"}, {"age": 131, "town": "Ulm"}]}
     monkeypatch.setenv("LDSVM_SCHEMA", rule)
     status, text = answer(mlflow.pyfunc.load_model(shop[0]), odd)
-    said = "The request: row 2, counted from 1 without the header, column 'age' is 131; training saw 20 to 69."
+    said = "The request: row 2, counted from 1 without a header, column 'age' is 131; training saw 20 to 69."
     assert status == (400 if rule == "refuse" else 200)
     assert (f"{said} The request is refused" in text) == (rule == "refuse")
     assert (f"{said} The request is answered all the same." in caplog.text) == (rule == "warn")

@@ -84,7 +84,7 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
     fails("X has 2,147,483,648 columns; allowed are at most 100,000,000", wide)
     big = np.array([1.5, -2, 1e39, 4, 5])  # the third value lies in row 1
     fails(
-        "X is infinite or beyond .* in row 2, counted from 1 without the header; allowed",
+        "X is infinite or beyond .* in row 2, counted from 1 without a header; allowed",
         npz(tmp_path, **{**parts, "X_data": big}, y=Y),
     )
     half = npz(tmp_path, **{**parts, "X_indices": S.indices + 0.5}, y=Y)
@@ -108,8 +108,7 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
         ({"X": X[:, :0], "y": Y}, "X has 4 rows and 0 columns; at least one each"),
         (
             {"X": X * 1e38, "y": Y},
-            "X is infinite or beyond ±3.4e38, the range of float32, in row 3, "
-            "counted from 1 without the header; allowed",
+            "X is infinite or beyond ±3.4e38, the range of float32, in row 3, counted from 1 without a header; allowed",
         ),
         ({"X": X, "y": Y + 0.5}, "array 'y' holds 7.5; classes must be whole numbers or text"),
         ({"X": X, "y": Y, "X_test": X}, "there is no array 'y_test'"),
@@ -171,7 +170,7 @@ def test_svmlight_sets_have_the_same_columns(tmp_path: Path, zero_based: bool) -
         ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
         ("", "a.svm: holds no rows"),
         ("1 1:1\n0.5 1:1\n", "the label holds 0.5; classes"),
-        ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without the header"),
+        ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without a header"),
     ],
     ids=str,
 )

@@ -91,7 +91,7 @@ def test_archives_that_cannot_be_meant(tmp_path: Path, monkeypatch: pytest.Monke
     fails(tmp_path, "b.zip: is damaged, truncated, unreadable or no zip file", tmp_path / "b.zip")
     mixed = zipped(tmp_path / "a.zip", {"a.csv": "x,state\n1,u\n", "b.tsv": "x\tstate\n1\tu\n"})
     fails(tmp_path, "a.zip: holds files of 2 formats", mixed)
-    fails(tmp_path, "a.zip: column 'x' is text in row 2, counted from 1 without the header, 'y' first", zipped(
+    fails(tmp_path, "a.zip: column 'x' is text in row 2, counted from 1 without a header, 'y' first", zipped(
         tmp_path / "a.zip", {"a.csv": "x,state\n1,u\ny,v\n3,u\n4,v\n"})
     )  # fmt: skip
     monkeypatch.setattr(expansion, "FREE", 1000)

@@ -93,7 +93,7 @@ def test_without_names_the_last_column_is_the_label(tmp_path: Path) -> None:
     assert (spec.format, spec.label) == ("csv", "c2") and read(spec).train.y.tolist()[:2] == ["a", "b"]
     assert look(FileSpec(path), header=True).columns.keys() == {"1.5", "2", "a"}  # type: ignore[union-attr]
     with pytest.raises(
-        DataError, match=r"b\.data: row 2, counted from 1 without the header, has 2 fields, but the first row has 3"
+        DataError, match=r"b\.data: row 2, counted from 1 without a header, has 2 fields, but the first row has 3"
     ):
         read(FileSpec(write(tmp_path, "1,2,3\n1,2\n", "b.data"), format="csv", header=False, label="c2"))
     with pytest.raises(

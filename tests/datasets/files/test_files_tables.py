@@ -234,7 +234,7 @@ def test_faulty_lists_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [[1, 2], [3], [4, 5], [6]], "label": [0, 1, 0, 1]}), path)
     fails(
         "column 'x' holds lists of 2 numbers, but 1 in rows 2, 4, "
-        "counted from 1 without the header; all must have one length",
+        "counted from 1 without a header; all must have one length",
         str(path),
     )
     pq.write_table(pa.table({"x": [["1", "2"], ["3", "4"]], "label": [0, 1]}), path)
@@ -350,7 +350,7 @@ def test_marks_of_thousands_are_read_and_found_out(
     np.testing.assert_array_equal(read(spec).train.X, found.X)
     path = write(tmp_path, "a;label\n1;0\n2;1\n1,23,4;0\n7;1\n")
     fails(
-        "column 'a' is text in row 3, counted from 1 without the header, '1,23,4' first, but inputs",
+        "column 'a' is text in row 3, counted from 1 without a header, '1,23,4' first, but inputs",
         path,
         format="semicolon",
         **keys,
@@ -388,14 +388,14 @@ def test_a_stray_word_is_found_by_its_row(tmp_path: Path) -> None:
     path = write(tmp_path, "a,label\n" + "".join(f"{number},{row % 2}\n" for row, number in enumerate(numbers)))
     fails(
         "column 'a' is text in rows 4, 8, 9, 12, 13 and 1 more, "
-        "counted from 1 without the header, '12,abc' first, but inputs must be numbers",
+        "counted from 1 without a header, '12,abc' first, but inputs must be numbers",
         path,
     )
     mostly = read(FileSpec(write(tmp_path, "a,label\n12,0\nred,1\ngreen,0\n")))
     assert mostly.train.table is not None and mostly.train.table[0].values == ("12", "green", "red")
     secret = "a word that is longer than any number"
     with pytest.raises(
-        DataError, match="column 'a' is text in row 2, counted from 1 without the header, but inputs"
+        DataError, match="column 'a' is text in row 2, counted from 1 without a header, but inputs"
     ) as caught:
         read(FileSpec(write(tmp_path, f"a,label\n1,0\n{secret},1\n3,0\n4,1\n")))
     assert secret not in str(caught.value)
@@ -405,12 +405,12 @@ def test_values_beyond_float32_are_found_by_their_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "a,b,label\n1,2,0\n1,1e39,1\n1,3.4e38,0\n1,-1e300,1\n1,,0\n")
     fails(
         r"column 'b' is infinite or beyond ±3.4e38, the range of float32, in rows 2, 4, "
-        r"counted from 1 without the header; allowed",
+        r"counted from 1 without a header; allowed",
         path,
     )
     assert read(FileSpec(path, drop=("b",))).train.X.tolist() == [[1]] * 5
     pq.write_table(pa.table({"x": [[1.0, 2.0], [3.0, 1e39]], "label": [0, 1]}), tmp_path / "a.parquet")
-    fails("column 'x' is infinite .* in row 2, counted from 1 without the header", str(tmp_path / "a.parquet"))
+    fails("column 'x' is infinite .* in row 2, counted from 1 without a header", str(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -472,25 +472,24 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
         ("a,label\n", r"a\.csv: holds no rows, only names of columns; at least one is needed\.$"),
         (
             "a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n",
-            "a.csv: row 3, counted from 1 without the header, has 2 fields, but the header has 3; quote",
+            "a.csv: row 3, counted from 1 without a header, has 2 fields, but the header has 3; quote",
         ),
         (
             "Of 2024\na,b,label\n1,2,0\n",
             "a.csv: row 1, "
-            "counted from 1 without the header, has 3 fields, but the header has 1; remove lines, such as a title",
+            "counted from 1 without a header, has 3 fields, but the header has 1; remove lines, such as a title",
         ),
         (
             'a,label\n1,x\n2,"y\n3,z\n',
-            r'a quotation mark \("\) in row 2, counted from 1 without the header, is never closed',
+            r'a quotation mark \("\) in row 2, counted from 1 without a header, is never closed',
         ),
         (
             'a,label\n\n1,x\n2,"so \\"y\\" z"\n',
-            "no separator follows a closing quotation mark .* in row 2, "
-            "counted from 1 without the header; a mark inside",
+            "no separator follows a closing quotation mark .* in row 2, counted from 1 without a header; a mark inside",
         ),
         (
             'a,label\r\n1,"x\\""\r\n2,"y"\r\n3,z\r\n',
-            "no separator follows a closing quotation mark .* in row 1, counted from 1 without the header",
+            "no separator follows a closing quotation mark .* in row 1, counted from 1 without a header",
         ),
         ('a,"la"bel\n1,x\n', "no separator follows a closing quotation mark .* in the header"),
     ],
@@ -626,7 +625,7 @@ def test_hexadecimal_numbers_are_text(tmp_path: Path, name: str) -> None:
         return str(tmp_path / name)
 
     fails(
-        "column 'a' is text in row 4, counted from 1 without the header, '0x1f' first, but inputs",
+        "column 'a' is text in row 4, counted from 1 without a header, '0x1f' first, but inputs",
         content("7 8 9 0x1f 10"),
     )
     raw = read(FileSpec(content("0x1f 8 9 0X2A 10"), label="a", drop=("label",)))

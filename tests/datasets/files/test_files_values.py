@@ -137,8 +137,7 @@ def test_groups_of_other_types_are_spelled_out(tmp_path: Path) -> None:
 def test_a_missing_group_or_time_is_an_error(tmp_path: Path, role: str, values: list[Any]) -> None:
     with pytest.raises(
         DataError,
-        match=f"dataset.{role} '{role}' is missing in rows 2, 4, "
-        f"counted from 1 without the header; every row needs one",
+        match=f"dataset.{role} '{role}' is missing in rows 2, 4, counted from 1 without a header; every row needs one",
     ):
         rows(tmp_path, **{role: values})
 

@@ -109,21 +109,21 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
     assert found["size"].tolist()[:2] == [1.0, 2.5] and found["town"].tolist() == ["a", "1", "2.0"]
     arrow = pa.table({"size": [1, 2], "town": ["a", "b"]})  # polars has a method of the same name
     assert read_frame(arrow, {"town": "category"}, {})["town"].tolist() == ["a", "b"]
-    with pytest.raises(DataError, match="column 'size' is text in row 3, counted from 1 without the header, 'old'"):
+    with pytest.raises(DataError, match="column 'size' is text in row 3, counted from 1 without a header, 'old'"):
         read_frame(pd.DataFrame({"size": [1, 2, "old"]}), {"size": "number"}, {})
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 3, counted from 1 without the header, 'big' first"),
+        ({"size": ["1", "2", "big"]}, "column 'size' is text in row 3, counted from 1 without a header, 'big' first"),
         (
             {"paid": ["yes", "perhaps", "no"]},
-            "column 'paid' has 'perhaps' in row 2, counted from 1 without the header; allowed are yes and no",
+            "column 'paid' has 'perhaps' in row 2, counted from 1 without a header; allowed are yes and no",
         ),
         (
             {"when": ["2024-02-30", "2024-02-01", None]},
-            "column 'when' has '2024-02-30' in row 1, counted from 1 without the header; allowed are dates",
+            "column 'when' has '2024-02-30' in row 1, counted from 1 without a header; allowed are dates",
         ),
     ],
 )
