@@ -57,18 +57,18 @@ def _table(step: Any, features: int) -> str:
         place = step.columns_.output_indices_[group]
         made = place.stop - place.start
         if group == "many":
-            parts.append(f"{made:,} of the target-encoded {listing('column', columns)}")
+            parts.append(f"{made:,} from the target-encoded {listing('column', columns)}")
         elif group in NOUNS:
-            parts.append(f"{made:,} of {len(columns):,} {NOUNS[group][len(columns) > 1]}")
+            parts.append(f"{made:,} from {len(columns):,} {NOUNS[group][len(columns) > 1]}")
         elif group.startswith("own-"):
             names = [columns] if isinstance(columns, str) else columns
-            parts.append(f"{made:,} of {listing('column', names)} by {type(fitted).__name__}")
+            parts.append(f"{made:,} from {listing('column', names)} by {type(fitted).__name__}")
         elif group.startswith("text-"):
             texts = [texts[0] + 1, texts[1] + made]
     if texts[0]:
-        parts.append(f"{texts[1]:,} of {_several(texts[0], 'text')}")
+        parts.append(f"{texts[1]:,} from {_several(texts[0], 'text')}")
     left = f"; {listing('column', step.empty_)} left out, without a training value" if step.empty_ else ""
-    return f"{_several(features, 'feature')}, {', '.join(parts)}{left}"
+    return f"{_several(features, 'feature')}: {', '.join(parts)}{left}"
 
 
 def _several(n: int, what: str) -> str:

@@ -24,7 +24,7 @@ def summarise(train: Rows, test: Rows | None) -> dict[str, Any]:
         kind : "dense", "sparse" or "text"
         rows, test_rows : of training data and of the official test set (None: there is none)
         features : D; None for text
-        sparsity : fraction of the training values that are zero or not stored; None for text and without values
+        sparsity : fraction of the training values that are zero or not stored; None for text, tables and without values
         bytes : of all inputs in memory; texts as UTF-8
         classes, test_classes : rows by label, as a str; test_classes is None without a test set
         missing : "total" missing training values, and "columns", the counts by name or number of at most 20
@@ -82,7 +82,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     --------
     >>> rows = Rows(np.zeros((2, 3), dtype=np.float32), np.array(["no", "yes"], dtype=object))
     >>> sentences(summarise(rows, None))
-    ['2 rows, 2 classes (no: 1, yes: 1), 3 features (dense), 100.0 % of the values zero, 24 bytes.']
+    ['2 rows, 2 classes (no: 1, yes: 1), 3 columns (dense), 100.0 % of the values zero, 24 bytes.']
     """
     texts = list(facts(summary).values())
     lines = [", ".join(texts[:3]), *texts[3:]]
@@ -90,7 +90,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
 
 
 def _sparsity(rows: Rows) -> float | None:
-    if rows.kind == "text" or not rows.X.shape[0] * rows.X.shape[1]:
+    if rows.kind in ("text", "table") or not rows.X.shape[0] * rows.X.shape[1]:
         return None
     # NaN is not zero: a missing value is no absent one.
     nonzero = sum(block.nnz if rows.kind == "sparse" else np.count_nonzero(block) for _, block in blocks(rows.X))
@@ -143,8 +143,9 @@ def _inputs(summary: dict[str, Any]) -> str:
     size = _size(summary["bytes"])
     if summary["features"] is None:
         return f"{summary['kind']}, {size}"
+    kind = "" if summary["kind"] == "table" else f" ({summary['kind']})"
     zeros = "" if summary["sparsity"] is None else f", {100 * summary['sparsity']:.1f} % of the values zero"
-    return f"{_count(summary['features'], 'feature')} ({summary['kind']}){zeros}, {size}"
+    return f"{_count(summary['features'], 'column')}{kind}{zeros}, {size}"
 
 
 def _size(number: float) -> str:

@@ -62,7 +62,7 @@ def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = l
     sizes = ", ".join(f"{prepared.sizes[part]:,} {part} rows" for part in PARTS)
     yield Remark("fact", "split", f"{sizes} ({config.split.kind}).".replace("train ", "training "))
     yield from (Remark("fact", "features", f"{text}.") for text in prepared.features)
-    roles = ("Inputs:", "Left out:")
+    roles = ("Columns:", "Left out:")
     notes = [text.removeprefix("data: ") for text in prepared.notes]
     yield from (Remark("fact" if text.startswith(roles) else "odd", "data", sentence(text)) for text in notes)
     yield from (Remark("odd", "data", sentence(found.text)) for found in leaks(rows))

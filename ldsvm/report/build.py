@@ -209,7 +209,7 @@ def closing(config: Config, splits: Sequence[Prepared]) -> dict[str, Any]:
         "citation": first.dataset["citation"] or "–",
         "content sha256": first.dataset["sha256"],
         **summary_facts(first.summary),
-        "inputs": f"{first.n_features} features; {steps}",
+        "features": f"{first.n_features:,}: {steps}",
         "split": f"{config.split.kind}: {sizes}; digest {', '.join(prepared.split for prepared in splits)}",
         "prepared as": first.folder.name,
         "seed": ", ".join(str(prepared.seed) for prepared in splits),

@@ -103,11 +103,11 @@ def test_sentences_for_people() -> None:
     assert facts(found) == {
         "rows": "1,168 rows + 777 official test rows",
         "classes": "2 classes (0: 590, 1: 578)",
-        "raw inputs": "4 features (dense), 50.0 % of the values zero, 30.4 KiB",
+        "raw inputs": "4 columns (dense), 50.0 % of the values zero, 30.4 KiB",
     }
     assert sentences(found) == [
         "1,168 rows + 777 official test rows, 2 classes (0: 590, 1: 578), "
-        "4 features (dense), 50.0 % of the values zero, 30.4 KiB."
+        "4 columns (dense), 50.0 % of the values zero, 30.4 KiB."
     ]
     many = summarise(Rows(np.ones((66, 1), np.float32), np.repeat(np.arange(11), np.arange(11) + 1)), None)
     assert facts(many)["classes"] == "11 classes (1 to 11 rows each)"

@@ -71,7 +71,7 @@ def test_a_table_of_numbers_is_imputed_and_scaled_as_by_hand() -> None:
         expected = [(rows[name].fillna(median) - mean[name]) / deviation[name] for name in roles]
         np.testing.assert_allclose(got, np.column_stack(expected), rtol=1e-5, atol=1e-6)
         assert got.dtype == np.float32 and got.flags.c_contiguous
-    assert describe(pipe) == ["table: 2 features, 2 of 2 numbers"]
+    assert describe(pipe) == ["table: 2 features: 2 from 2 numbers"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_robust_scaling_leaves_no_column_as_large_as_it_is() -> None:
     found = fit_transform(pipe, X)
     np.testing.assert_allclose(found[:, 0], RobustScaler().fit_transform(X[["pay"]])[:, 0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found[:, 1], StandardScaler().fit_transform(X[["gain"]])[:, 0], rtol=1e-5)
-    assert describe(pipe) == ["table: 2 features, 1 of 1 number, 1 of 1 number with equal quartiles"]
+    assert describe(pipe) == ["table: 2 features: 1 from 1 number, 1 from 1 number with equal quartiles"]
 
 
 def test_gaps_of_their_own_are_the_mean_and_a_column_of_gaps() -> None:
@@ -156,7 +156,9 @@ def test_target_encoding_leaves_each_training_row_out_and_can_be_repeated(classe
     scale = pipe[0].columns_.named_transformers_["many"]["scale"]
     expected = (plain.transform(new) - scale.mean_) / scale.scale_
     np.testing.assert_allclose(transform(pipe, DataFrame(new, columns=["zip"])), expected, rtol=1e-4, atol=1e-5)
-    assert describe(pipe) == [f"table: {_several(found.shape[1])}, {found.shape[1]} of the target-encoded column 'zip'"]
+    assert describe(pipe) == [
+        f"table: {_several(found.shape[1])}: {found.shape[1]} from the target-encoded column 'zip'"
+    ]
 
 
 def _several(features: int) -> str:
@@ -215,7 +217,7 @@ def test_text_is_word_counts_beside_the_others() -> None:
     assert found.dtype == np.float32 and found.shape == (6, 4)
     np.testing.assert_allclose(np.linalg.norm(found[:, 1:], axis=1) ** 2, [1, 1, 0, 1, 1, 1], atol=1e-6)
     assert {name.split("__")[1] for name in pipe[0].get_feature_names_out()[1:]} == {"bad", "good", "soup"}
-    assert describe(pipe)[0] == "table: 4 features, 1 of 1 number, 3 of 1 text"
+    assert describe(pipe)[0] == "table: 4 features: 1 from 1 number, 3 from 1 text"
     assert np.count_nonzero(transform(pipe, X[:1].assign(note="good"))[0, 1:]) == 1
 
 

@@ -78,7 +78,7 @@ def test_the_life_of_a_model_of_a_table(shop: Path, call: Callable[..., tuple[in
     assert code == 0, errors
     (report,) = (shop / "runs" / "results").rglob("report.html")
     text = html.unescape(report.read_text("utf-8"))
-    assert "Inputs: number 'spent'; categories 'plan', 'plz'; yes/no 'paid'; date 'since'." in text
+    assert "Columns: number 'spent'; categories 'plan', 'plz'; yes/no 'paid'; date 'since'." in text
     assert "Left out: 'customer' (identifier: every row has a value of its own)." in text
 
     model, new = champion(shop), customers(200, 2)

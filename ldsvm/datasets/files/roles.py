@@ -231,11 +231,11 @@ def listed(columns: Sequence[Column]) -> list[str]:
     Examples
     --------
     >>> listed([Column("age", "number"), Column("id", "identifier", reason="every row has a number of its own")])
-    ["Inputs: number 'age'.", "Left out: 'id' (identifier: every row has a number of its own)."]
+    ["Columns: number 'age'.", "Left out: 'id' (identifier: every row has a number of its own)."]
     """
     used = [(role, [column.name for column in columns if column.role == role]) for role in INPUTS]
     inputs = "; ".join(listing(role, names).replace("categorys", "categories") for role, names in used if names)
     out = [f"{shown(c.name)} ({c.role}: {c.reason})" for c in columns if not c.used]
     more = f" and {len(out) - MANY} more" if len(out) > MANY else ""
-    said = [f"Inputs: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])
+    said = [f"Columns: {inputs}."] + ([f"Left out: {', '.join(out[:MANY])}{more}."] if out else [])
     return said + [column.doubt for column in columns if column.doubt][:MANY]

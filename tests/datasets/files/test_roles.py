@@ -179,7 +179,7 @@ def test_a_csv_with_words_dates_and_gaps(tmp_path: Path) -> None:
     assert rows.columns == ("when", "paid", "zip", "size") and rows.X.shape == (60, 4)
     assert rows.table[3].values[0] == "01000"  # as it is written
     assert listed(rows.table) == [
-        "Inputs: number 'size'; category 'zip'; yes/no 'paid'; date 'when'.",
+        "Columns: number 'size'; category 'zip'; yes/no 'paid'; date 'when'.",
         "Left out: 'id' (identifier: every row has a number of its own).",
     ]
     ignored = read(FileSpec(str(tmp_path / "a.csv"), roles=(("when", "ignore"), ("id", "number")))).train
