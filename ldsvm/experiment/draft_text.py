@@ -58,7 +58,7 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         _line("judge: {refit: true}", "a last fit of what was chosen, to training and validation rows together"),
         "",
         "limits:",
-        _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit is stopped"),
+        _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit of the search is stopped"),
         _line(
             f"  task_s: {1800 if _train_rows(found) <= SMALL else 24 * _seconds(found)}",
             "and after which one method is",

@@ -161,8 +161,9 @@ class SearchConfig(Frozen):
 class LimitsConfig(Frozen):
     """What one fit, and one task, may take.
 
-    fit_s: seconds of a fit; points of a search that are fitted together have as many times that. fit_mib: memory it
-    may allocate, in MiB; None for what the machine has free, shared between the trials that run there at a time.
+    fit_s: seconds of a fit; points of a search that are fitted together have as many times that, and the judge two
+    times for its fit and its clock, three times where `refit` asks for a last fit. fit_mib: memory a fit may allocate,
+    in MiB; None for what the machine has free, shared between the trials that run there at a time.
     task_s: seconds of all that one method does on one problem.
     """
 
