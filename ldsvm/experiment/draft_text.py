@@ -88,11 +88,13 @@ def later_rows(found: Found) -> list[str]:
     """Return where rows go that come later; nothing for data that are one file of another kind than a table."""
     spec = found.spec
     if is_address(spec.path):
-        return ["New rows for retrain: later ones of the database."]
+        return ["Later rows for retrain: add them to the database."]
     if not Path(spec.path).is_file():
-        return ["New rows for retrain: in new files there."]
+        return ["Later rows for retrain: add files there."]
     table = found.rows.columns is not None
-    return ["New rows for retrain: in this file, or put it into a folder with later ones, which path names."] * table
+    return [
+        "Later rows for retrain: add them to this file, or add files in a folder and give the folder as path."
+    ] * table
 
 
 def scalar(value: Any) -> str:
@@ -336,7 +338,7 @@ def write(
         *found.sentences,
         *(listed(found.columns) if found.columns else []),
         *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
-        *rare_classes(found.rows.y[~absent(found.rows.y)]),
+        *(f"Note: {text}" for text in rare_classes(found.rows.y[~absent(found.rows.y)])),
         "Read it, and then, in this order:",
         *next_steps(shlex.quote(shown_file)),
         *later_rows(found),
