@@ -8,9 +8,10 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows._cli import key, note, working
+from flows._cli import key, note, say, working
 from flows._runtime import TRACKING
 from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment import schema_file
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
@@ -28,9 +29,9 @@ def look_for_news(
     """Find new rows, measure drift, decide. known: digest of the data that a person has checked and acknowledged."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
         found = promotion.inspect_data(config, champion, judged, known)
-        # A decision that ends the flow is printed at its end.
-        said = found.decision.sentence if found.decision.action == "retrain" else f"{found.new:,} new rows"
-        news(f"champion {version.number if version else 'none'} · {said}")
+        news(f"champion {version.number if version else 'none'} · {found.new:,} new rows")
+    for reason in found.decision.reasons if found.decision.action == "retrain" else ():  # else the last lines say it
+        say(f"  {reason}")
     return found
 
 
@@ -41,6 +42,8 @@ def prepare_challenger(config: Config, champion: Champion | None, looked_at: str
         made = promotion.challenge(config, champion, looked_at)
         made.config.results.mkdir(parents=True, exist_ok=True)
         preparation.save([made.prepared], made.config.results / FACTS)
+        # Where scoring looks for it: with another search the challenger has another folder.
+        schema_file.save(made.prepared.schema, config.results)
         news(", ".join(f"{part} {n:,}" for part, n in made.prepared.sizes.items()))
     return made
 

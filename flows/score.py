@@ -52,7 +52,8 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             run.log({"model": str(version), "input": asked.input}, values)
             if check.sentences:
                 run.text("schema.txt", "\n".join(check.sentences))
-                say("\n".join(remarks(check, "scored")))
+                for remark in remarks(check, "scored"):
+                    say(f"  {remark}")
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"

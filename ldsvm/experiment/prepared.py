@@ -22,7 +22,7 @@ from ldsvm.datasets.files.coding import frame
 from ldsvm.datasets.files.roles import listed
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
-from ldsvm.datasets.table_schema import Allowed, seen
+from ldsvm.datasets.table_schema import seen
 from ldsvm.datasets.transformers import source_digest
 from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
@@ -130,8 +130,8 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
 
 def save(prepared: Sequence[Prepared], file: Path) -> None:
     """Write the facts, not the arrays, as JSON: what one stage hands to the next. A table gets its schema too."""
-    if prepared and prepared[0].schema is not None:
-        schema_file.write([Allowed(**one) for one in prepared[0].schema], file.with_name(schema_file.SCHEMA))
+    if prepared:
+        schema_file.save(prepared[0].schema, file.parent)
     facts = [{**asdict(one), "folder": str(one.folder)} for one in prepared]
     file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 

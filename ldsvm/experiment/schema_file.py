@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -24,6 +24,13 @@ ABOUT = """\
 # a gap where gaps is 0. Edit these keys to allow more or less, or remove them to allow all; an edited file is kept and
 # counts, others follow the model in use. Roles are changed by dataset.columns, and a new training.
 """
+
+
+def save(schema: Sequence[Mapping[str, Any]] | None, folder: Path) -> None:
+    """Write what the columns had in training into a folder; nothing without names. schema: see `Prepared`."""
+    if schema is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write([Allowed(**one) for one in schema], folder / SCHEMA)
 
 
 def write(columns: Sequence[Allowed], file: Path) -> None:

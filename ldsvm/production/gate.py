@@ -161,7 +161,7 @@ def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Chec
     p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
     passed = p <= allowed if better else p > allowed
     if better:
-        found = "enough evidence" if passed else "not enough evidence"
+        found = f"{'' if passed else 'not '}enough evidence that it is better"
         needed = f"≤ {allowed:.3g} (challenger {look} of this champion)"
     else:
         found = "no evidence that it is worse" if passed else "evidence that it is worse"

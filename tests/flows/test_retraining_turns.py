@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from ldsvm.datasets.table_schema import Allowed
 from ldsvm.production.promotion import Inspection
 from ldsvm.production.registry import one_at_a_time
 from ldsvm.production.retraining import Decision
@@ -62,6 +64,28 @@ def test_a_retraining_that_fails_gives_its_turn_to_the_next(tmp_path: Path) -> N
         raise ValueError("failed")
     with one_at_a_time(tmp_path, "m"):
         pass
+
+
+def test_the_schema_lies_where_scoring_looks_for_it(
+    retrain: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    prepared = MagicMock(schema=[asdict(Allowed("age", "number", least=17, gaps=0.0))], sizes={})
+    made = MagicMock(prepared=prepared, **{"config.results": tmp_path / "with another search"})
+    monkeypatch.setattr(retrain.promotion, "challenge", lambda *_: made)
+    monkeypatch.setattr("flows.challenge.preparation.save", lambda *_: None)
+    retrain.prepare_challenger.fn(MagicMock(results=tmp_path / "asked"), None, "digest")
+    assert "age: {role: number, least: 17, gaps: 0}" in (tmp_path / "asked" / "schema.yaml").read_text()
+
+
+def test_the_reasons_of_a_retraining_are_a_line_each(
+    retrain: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look = Inspection(Decision("retrain", ("7 new rows.", "Nothing has drifted.")), 7, None, "digest")
+    monkeypatch.setattr(retrain.promotion, "inspect_data", lambda *_: look)
+    monkeypatch.setattr("flows._cli._Page._send", lambda *_: None)
+    retrain.look_for_news.fn(MagicMock(**{"dataset.name": "rows"}), None, None, [], None)
+    said = [line.partition(" s  ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said[-3:] == ["look at rows · champion none · 7 new rows", "  7 new rows.", "  Nothing has drifted."]
 
 
 @pytest.mark.parametrize("action", ["alarm", "skip"])

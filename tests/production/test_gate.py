@@ -55,7 +55,7 @@ def test_a_gain_within_chance_does_not_promote() -> None:
     verdict = judged({}, wrong=79, only=(10, 9))
     assert not verdict.promote
     few = judged({}, only=(3, 0))  # a fair coin's three heads in three tosses: 1 / 8
-    said = "not enough evidence: McNemar p = 0.125, needed ≤ 0.025 (challenger 1 of this champion)"
+    said = "not enough evidence that it is better: McNemar p = 0.125, needed ≤ 0.025 (challenger 1 of this champion)"
     assert few.sentence == f"Refused: {said}."
 
 
