@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
