@@ -69,7 +69,7 @@ def _basis(model: Any) -> int:
 
 RIVALS: dict[str, Rival] = {
     "ours": Rival(
-        _ours(), {"n_basis": [100, 300, 1200], "width": [0.3, 1.0, 3.0], "C": [1.0, 10.0]}, size=_basis
+        _ours(), {"n_basis": [100, "scale", 1000], "C": [0.3, 1.0, 10.0]}, size=_basis
     ),
     "ours, learned": Rival(
         _ours(map="adaptive_rbf", n_basis=100), {"alpha": [1e-3, 1e-2, 1e-1, 1.0], "C": [0.1, 1.0]}, size=_basis

@@ -53,12 +53,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         F. "adaptive_rbf" learns the centres and a width for each of them in every F-step, so that fewer are needed;
         search ``alpha`` with it. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must
         predict L outputs (wrap one that predicts a single output in sklearn.multioutput.MultiOutputRegressor).
-    n_basis : int, None or "auto", default=300
-        M, the basis functions of ``map="rbf"`` and "adaptive_rbf": the cost of a prediction is O(M D). None takes every
+    n_basis : int, "scale", "auto" or None, default="scale"
+        M, the basis functions of ``map="rbf"`` and "adaptive_rbf": the cost of a prediction is O(M D). "scale" is a
+        quarter of the rows, from 150 to 300, or 30 for each class where that is more, up to 1,000. "auto" tries 32,
+        64, 128, … and takes the smallest that is within 0.2 % of the best on the validation rows, which it needs; see
+        `ldsvm.size_path` for the whole curve and `ldsvm.smallest` for budgets of time and memory. None takes every
         distinct training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
-        Reduced to the number of distinct training rows, with a warning unless it is the default. "auto" tries 32, 64,
-        128, … and takes the smallest that is within 0.2 % of the best on the validation rows, which it needs; see
-        `ldsvm.size_path` for the whole curve and `ldsvm.smallest` for budgets of time and memory.
+        Reduced to the number of distinct training rows, with a warning unless it is the default.
     centers : {"kmeans", "random"}, default="kmeans"
         Where the centres come from, or start: k-means on X, or distinct training rows drawn at random.
     gamma : float, "scale" or "auto", default="auto"
@@ -184,7 +185,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "map": [StrOptions({"rbf", "adaptive_rbf", "linear"}), HasMethods(["fit", "predict"])],
-        "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"scale", "auto"}), None],
         "centers": [StrOptions({"kmeans", "random"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale", "auto"})],
         "center_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],

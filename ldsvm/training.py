@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import CLASS_STARTS, dimensions, starting_coordinates
 from ldsvm.mac.state import MU_LIMIT, Info, Model, Options, Solution, Start
 from ldsvm.maps.base import Map
-from ldsvm.maps.families import family_of
+from ldsvm.maps.families import family_of, size_of
 from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.training_set import training_set
 
@@ -53,15 +52,15 @@ def options_of(model: Any) -> Options:
 
 def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Prepared:
     """Check everything, split off validation rows, and compute what does not depend on C."""
-    family = family_of(model)
-    data = training_set(model, X, y, sample_weight, eval_set, family)
+    data = training_set(model, X, y, sample_weight, eval_set, family_of(model))
     X, index, classes, weight, valid = data.X, data.index, data.classes, data.weight, data.validation
     random_state = check_random_state(model.random_state)
-    size = min(int(model.n_basis), len(index)) if isinstance(model.n_basis, Integral) else len(index)
-    cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * size * (size + X.shape[1])))
     ones = np.ones(len(index)) if weight is None else weight
+    size = size_of(model, ones.sum(), len(classes))
+    M = min(size or len(index), len(index))
+    cores = threads.n_threads(threads.worth(model.n_jobs, len(index) * M * (M + X.shape[1])))
     cost = check_class_weight(model.class_weight, classes, classes[index], ones)[index] * ones
-    near = earlier_map(model, classes)
+    near, family = earlier_map(model, classes), family_of(model, size)
     if near is None:
         name, L = model.init if data.init is None else data.init, dimensions(model.n_components, len(classes))
         start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
@@ -70,7 +69,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
             sample = Sample(X[rows].astype(np.float32), index[rows], start.Z[rows], ones[rows], cost[rows])
             family = family.chosen(sample, family.width(X, weight))
     elif family.automatic:
-        family = family_of(model, model.alpha_)
+        family = family_of(model, size, model.alpha_)
     assert not isinstance(family.lam, str)
     regression = family.prepare(X, weight, random_state, cores, near)
     if near is not None:

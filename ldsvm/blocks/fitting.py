@@ -22,7 +22,7 @@ from ldsvm.mac.scheme import Scheme
 from ldsvm.mac.start import CLASS_STARTS, class_points, dimensions
 from ldsvm.mac.state import Options, Reason, Solution
 from ldsvm.maps import RBF, AdaptiveRBF, Linear
-from ldsvm.maps.families import family_of
+from ldsvm.maps.families import family_of, size_of
 from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.lowering import steps_for
@@ -45,19 +45,20 @@ def fit(
     if isinstance(X, RowBlocks) and y is not None:
         raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
     rows = X if isinstance(X, RowBlocks) else blocks((X, y), "X and y")
-    family, executor = check(model), chosen(executor)
+    largest, executor = check(model).largest, chosen(executor)
     valid = None if eval_set is None else blocks(eval_set, "eval_set")
     if valid is not None:
         _check_alike(rows, valid, isinstance(eval_set, RowBlocks))
     with executor.team(rows, valid, model.n_jobs) as team:
         team.report = executor.report
-        facts = repaired(lambda: look(team, family.largest))
+        facts = repaired(lambda: look(team, largest))
         check_classes(facts.classes, facts.N)
         scheme = Scheme(len(facts.classes), model.multi_class)
         weights = check_class_weight(model.class_weight, facts.classes, facts.classes, facts.counts.astype(np.float64))
         shared = facts.classes, scheme, weights, model.C, model.z_solver
         repaired(lambda: team.tell_each("begin", [(offset, *shared) for offset in facts.offsets]))
         K = len(facts.classes)
+        family = check(model, size_of(model, facts.N, K))
         L = dimensions(model.n_components, K)
         kept = None
         if checkpoint is not None:
@@ -107,13 +108,13 @@ def blocks(data: Any, name: str) -> RowBlocks:
     raise ValueError(f"{name} must be RowBlocks, or a pair (X, y), got {type(data).__name__}.")
 
 
-def check(model: Any) -> Known:
+def check(model: Any, size: int | None = None) -> Known:
     """Return the map's family. Raises ValueError, one sentence, for parameters that want all rows in one place."""
-    family = family_of(model)
+    family = family_of(model, size)
     if not isinstance(family, Known):
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
-    if not isinstance(model.n_basis, int | np.integer) and not isinstance(family, Linear):
-        raise ValueError(_needs_all("n_basis", model.n_basis, "a whole number"))
+    if model.n_basis in (None, "auto") and not isinstance(family, Linear):
+        raise ValueError(_needs_all("n_basis", model.n_basis, "'scale' and whole numbers"))
     if not isinstance(model.init, str) or model.init not in CLASS_STARTS:
         what = model.init if isinstance(model.init, str) else "an array"
         raise ValueError(_needs_all("init", what, "'simplex' and 'random'"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.state import Info, State
-from ldsvm.solvers.svm_problem import duality_gap, objective
+from ldsvm.solvers.svm_problem import dual_parts, objective, relative_gap
 from ldsvm.typing import Array
 
 WORST_GAP = 1e-3  # above this the exact solver tells
@@ -40,7 +40,7 @@ def g_step(problem: Problem, state: State, solver: str = "ipm") -> tuple[State, 
     V, b, alpha = train(state.Z, problem.Y, problem.C, solver, problem.n_threads, (state.V, state.b))
     before = objective(state.Z, state.V, state.b, problem.Y, problem.C)
     after = objective(state.Z, V, b, problem.Y, problem.C)
-    gap = duality_gap(state.Z, V, b, problem.Y, problem.C, alpha)
+    gap = relative_gap(after, *dual_parts(state.Z, problem.Y, problem.C, alpha))
     if solver == "ipm":
         warn_of_gap(float(gap.max()))
     V, b = better((state.V, state.b), (V, b), before, after)

@@ -10,11 +10,30 @@ from ldsvm.maps.linear import Linear
 from ldsvm.maps.rbf import RBF
 from ldsvm.maps.regressor import Regressor
 
-DEFAULT_BASIS = 300
+DEFAULT_BASIS = "scale"
+FEWEST, MOST, PER_CLASS, MOST_OF_ALL = 150, 300, 30, 1_000
 
 
-def family_of(model: Any, alpha: float | None = None) -> Family:
-    """Return the family for an estimator's ``map`` and what goes with it. alpha: instead of the estimator's.
+def size_of(model: Any, N: float, K: int) -> int | None:
+    """Return the number of basis functions for N rows of K classes, None for all of them.
+
+    A quarter of the rows, from 150 to 300, or 30 for each class where that is more, up to 1,000.
+
+    Examples
+    --------
+    >>> from ldsvm import LDSVMClassifier
+    >>> [size_of(LDSVMClassifier(), N, K) for N, K in ((500, 2), (1_000, 2), (60_000, 10), (5_000, 26))]
+    [150, 250, 300, 780]
+    """
+    if model.n_basis == "scale":
+        return min(max(PER_CLASS * K, min(max(int(N) // 4, FEWEST), MOST)), MOST_OF_ALL)
+    return None if model.n_basis is None else int(model.n_basis)
+
+
+def family_of(model: Any, size: int | None = None, alpha: float | None = None) -> Family:
+    """Return the family for an estimator's ``map`` and what goes with it.
+
+    size: see `size_of`; of no matter where only the kind of family is. alpha: instead of the estimator's.
 
     Examples
     --------
@@ -27,7 +46,6 @@ def family_of(model: Any, alpha: float | None = None) -> Family:
     alpha = model.alpha if alpha is None else alpha
     if model.map == "linear":
         return Linear(alpha)
-    size = None if isinstance(model.n_basis, str) else model.n_basis  # "auto" is no number before the fit has chosen
     basis = size, model.centers, model.gamma, alpha
     asked = model.n_basis != DEFAULT_BASIS
     if model.map == "adaptive_rbf":

@@ -22,6 +22,7 @@ from ldsvm.typing import Array
 T = TypeVar("T")
 
 BLOCK = 1_000_000  # float64 numbers in the temporary copy of a block of rows: 8 MB, near the processor
+KEPT = 4 * BLOCK  # features up to which training keeps them in float64
 LEAST = 1_000  # rows that are worth an addition of M x M numbers
 GROUPS = 16  # of consecutive blocks that are worked on at a time, and so the most threads
 
@@ -205,7 +206,7 @@ class FeatureSums(FeatureEvaluation):
 
     def rows(self, rows: slice | Array) -> Any:
         """Rows of the features in float64, scaled by the square root of their weights."""
-        block = self.Phi[rows].astype(np.float64)
+        block = self.Phi[rows].astype(np.float64, copy=False)
         if self.root is None:
             return block
         return block.multiply(self.root[rows]).tocsr() if sp.issparse(block) else block * self.root[rows]
@@ -220,7 +221,7 @@ class FeatureRegression(FeatureSums, Regression):
 
     def __init__(self, basis: Basis, Phi: Any, weight: Array | None, lam: float, n_threads: int = 1) -> None:
         N, M = Phi.shape
-        if isinstance(Phi, np.ndarray) and N * M <= BLOCK:
+        if isinstance(Phi, np.ndarray) and N * M <= KEPT:
             Phi = Phi.astype(np.float64)  # the same values, made once: every pass would do it for each block
         super().__init__(Phi, weight, n_threads)
         self.basis, self.lam = basis, lam

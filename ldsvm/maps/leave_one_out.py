@@ -8,7 +8,7 @@ is not its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from ldsvm.typing import Array
 
-ROWS, CENTERS = 2_000, 500  # that are looked at, at most
+ROWS, CENTERS, FEW = 2_000, 500, 100  # that are looked at, at most; centres that are enough for the width
 ALPHAS = tuple(10.0**power for power in range(-6, 3))
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # times gamma="scale"
 FULL = 1.0 - 1e-9  # leverage of a row that the map goes through, whatever the other rows say
@@ -53,7 +53,7 @@ def sample_rows(N: int, random_state: np.random.RandomState) -> Array:
     return np.sort(sample_without_replacement(N, ROWS, random_state=random_state))
 
 
-def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Iterable[float]) -> Iterator[Array]:
+def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Sequence[float]) -> Iterator[Array]:
     """Yield the values (n, L) at each row of the ridge regression without it, for one ridge after the other.
 
     Phi (n, M) features, dense or sparse. A row of weight w > 1 loses one unit of it, as one of w equal rows would be
@@ -75,10 +75,10 @@ def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Iterable[float]) 
     rotated = vectors * np.sqrt(values) if wide else scaled @ vectors  # (n, rank): its rows' products are the Gram's
     cross, squares = rotated.T @ (root * Z), np.square(rotated)
     unit = (np.minimum(weight, 1.0) / weight)[:, None]
-    for alpha in alphas:
-        shrunk = 1.0 / np.maximum(values + alpha, smallest)
-        F = rotated @ (shrunk[:, None] * cross) / root
-        h = np.minimum(unit * (squares @ shrunk)[:, None], FULL)
+    shrunk = 1.0 / np.maximum(values[:, None] + np.asarray(alphas), smallest)  # (rank, alphas)
+    leverages = np.minimum(unit * (squares @ shrunk), FULL)
+    for h, part in zip(leverages.T[:, :, None], shrunk.T[:, :, None], strict=True):
+        F = rotated @ (part * cross) / root
         yield F - h / (1.0 - h) * (Z - F)
 
 
@@ -89,9 +89,9 @@ def choose(
 
     features: Phi (n, M) of the sample's rows for a gamma.
     """
-    alphas, points = list(alphas), _class_means(sample)
+    alphas, count = list(alphas), _Errors(sample)
     found = [
-        (*_errors(F, sample, points), gamma, alpha)
+        (*count(F), gamma, alpha)
         for gamma in gammas
         for alpha, F in zip(alphas, values_left_out(features(gamma), sample.Z, sample.weight, alphas), strict=True)
     ]
@@ -103,19 +103,18 @@ def ridges(alpha: float | str) -> tuple[float, ...]:
     return ALPHAS if isinstance(alpha, str) else (alpha,)
 
 
-def _class_means(sample: Sample) -> Array:
-    """Return the mean coordinates (K, L) of each class, infinite for a class without rows here."""
-    K = int(sample.y.max()) + 1
-    belongs = (sample.y == np.arange(K)[:, None]) * sample.weight
-    total = belongs.sum(axis=1)[:, None]
-    means: Array = np.divide(belongs @ sample.Z, total, out=np.full((K, sample.Z.shape[1]), np.inf), where=total > 0)
-    return means
+class _Errors:
+    """Counts errors of values (n, L) at a sample's rows: where another class's mean coordinates are nearer."""
 
+    def __init__(self, sample: Sample) -> None:
+        classes, self.index = np.unique(sample.y, return_inverse=True)
+        belongs = (self.index == np.arange(len(classes))[:, None]) * sample.weight
+        means = belongs @ sample.Z / np.maximum(belongs.sum(axis=1), np.finfo(np.float64).tiny)[:, None]
+        self.points, self.half = means.T, 0.5 * np.einsum("kl,kl->k", means, means)
+        self.Z, self.share = sample.Z, sample.cost / sample.cost.sum()
 
-def _errors(F: Array, sample: Sample, points: Array) -> tuple[float, float]:
-    """Return the share of errors and the mean squared distance from Z, both weighted."""
-    seen = np.flatnonzero(np.isfinite(points[:, 0]))
-    scores = F @ points[seen].T - 0.5 * np.einsum("kl,kl->k", points[seen], points[seen])
-    wrong = seen[np.argmax(scores, axis=1)] != sample.y
-    squares = np.einsum("nl,nl->n", F - sample.Z, F - sample.Z)
-    return float(np.average(wrong, weights=sample.cost)), float(np.average(squares, weights=sample.cost))
+    def __call__(self, F: Array) -> tuple[float, float]:
+        """Return the share of errors and the mean squared distance from Z, both weighted."""
+        wrong = np.argmax(F @ self.points - self.half, axis=1) != self.index
+        apart = F - self.Z
+        return float(self.share @ wrong), float(self.share @ np.einsum("nl,nl->n", apart, apart))

@@ -10,7 +10,7 @@ import numpy as np
 from ldsvm import threads
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
-from ldsvm.maps.leave_one_out import CENTERS, ROWS, WIDTHS, Sample, choose, ridges
+from ldsvm.maps.leave_one_out import CENTERS, FEW, ROWS, WIDTHS, Sample, choose, ridges
 from ldsvm.typing import Array
 
 # Lloyd steps after a random start, at least and at most; between them one per row and centre: the fewer rows a centre
@@ -102,7 +102,7 @@ class RBF(FeatureFamily):
         M, gamma = min(CENTERS, self.n_basis or CENTERS), width
         if self.gamma == "auto":
             gammas = [width * times for times in widths]
-            gamma = _chosen(sample.thinned(ROWS // 2), max(1, M // 2), gammas, ridges(self.lam))[0]
+            gamma = _chosen(sample.thinned(ROWS // 2), min(M, max(FEW, M // 2)), gammas, ridges(self.lam))[0]
         lam = self.lam if not isinstance(self.lam, str) else _chosen(sample, M, [gamma], ridges(self.lam))[1]
         return RBF(self.n_basis, self.centers, gamma, lam, self.asked)
 

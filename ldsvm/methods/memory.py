@@ -16,7 +16,7 @@ Params = Mapping[str, Any]
 Needs = Callable[[Params, int, int, int], int]
 
 MOST_FEATURES = 4096  # that our classifier tries when it is to choose
-N_FEATURES = 300  # M without a choice, here as in our own classifier
+N_FEATURES = 300  # M without a choice
 PAIRS = "the kernel matrix"
 WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  # of n rows; else its arrays
 
@@ -98,11 +98,13 @@ def ours(params: Params, n: int, m: int, d: int) -> int:
 
     A map that learns its centres keeps no features, but makes more matrices.
     """
+    from ldsvm.maps.families import MOST_OF_ALL
+
     kind = params.get("map", "rbf")
     if kind not in ("rbf", "adaptive_rbf"):
         return 0
-    asked = params.get("n_basis", N_FEATURES)
-    size = min(MOST_FEATURES if asked == "auto" else asked or n, n)
+    asked = params.get("n_basis", "scale")
+    size = min({"auto": MOST_FEATURES, "scale": MOST_OF_ALL}.get(asked, asked or n), n)
     if kind == "adaptive_rbf":
         return 48 * size * size
     return 4 * (n + m) * size + 24 * size * size

@@ -134,7 +134,7 @@ def _places(
     new: set[str] = set()
     for text in texts():
         new.update(pc.unique(text.drop_null()).to_pylist())
-        if most is not None and len(new) > most:
+        if most is not None and len(new) > most and column.role != "text":
             raise DataError(
                 f"{what} has too many different values; allowed for a category: at most {most:,}, so name it ignore in "
                 "dataset.columns, or text where it holds several words."

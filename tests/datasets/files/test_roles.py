@@ -230,6 +230,8 @@ def test_a_category_has_only_so_many_values(tmp_path: Path, monkeypatch: pytest.
             continue
         with pytest.raises(DataError, match=r"a.csv: column 'who' has too many different values; .* at most 100, so"):
             read(spec)
+        text = read(replace(spec, roles=(("who", "text"),))).train  # which has as many as there are
+        assert text.table is not None and len(text.table[0].values) == n
 
 
 def test_a_table_of_numbers_stays_a_matrix(tmp_path: Path) -> None:
