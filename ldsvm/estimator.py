@@ -28,6 +28,7 @@ from ldsvm.maps.families import DEFAULT_BASIS, family_of
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
+from ldsvm.maps.sensitivity import importances
 from ldsvm.training import options_of, prepare, reported, shape_choices, train, unchanged_by_failure
 from ldsvm.typing import Array
 
@@ -139,8 +140,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     ----------
     classes_ : (K,) labels.
     latent_coef_, intercept_ : (n_svms, L) and (n_svms,) linear SVMs V and b on the latent space.
-    coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``. Other maps have no weight for each input:
-        take sklearn.inspection.permutation_importance, also to select features.
+    coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``.
+    feature_importances_ : (D,) shares of the inputs, which add up to 1; only with ``map="rbf"`` and "adaptive_rbf". The
+        mean squared slope of the scores along each input, times its variance. It is of the model: an input that two
+        others make up for may have a large share, where sklearn.inspection.permutation_importance finds none.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
     n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
@@ -380,7 +383,18 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
             return weights
         raise AttributeError(
             f"{type(self).__name__} has coef_ only when fitted with map='linear'; otherwise take "
-            "sklearn.inspection.permutation_importance for the inputs, or latent_coef_ for the latent dimensions."
+            "feature_importances_ for the inputs, or latent_coef_ for the latent dimensions."
+        )
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Shares of the inputs (D,) in how strongly the scores change; only with map="rbf" and "adaptive_rbf"."""
+        mapping = self.__dict__.get("map_")
+        if isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians):
+            return importances(mapping, self.latent_coef_)
+        raise AttributeError(
+            f"{type(self).__name__} has feature_importances_ only when fitted with map='rbf' or 'adaptive_rbf'; "
+            "otherwise take coef_ of map='linear', or sklearn.inspection.permutation_importance."
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:

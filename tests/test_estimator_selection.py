@@ -1,4 +1,4 @@
-"""scikit-learn's selectors of inputs around the estimator: coef_ is there only where it is one weight per input."""
+"""scikit-learn's selectors of inputs around the estimator: coef_ where it is one weight per input, else importances."""
 
 from __future__ import annotations
 
@@ -27,16 +27,26 @@ def labels(classes: int) -> Any:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("changes", [{}, {"map": "adaptive_rbf", "center_steps": 20}], ids=["rbf", "adaptive"])
-def test_selectors_refuse_a_nonlinear_map(changes: dict[str, Any], classes: int) -> None:
+def test_selectors_read_the_importances_of_a_nonlinear_map(changes: dict[str, Any], classes: int) -> None:
     # SVMs weigh latent dimensions: read as weights of inputs they chose a wrong column without a word
     model, y = small(**changes), labels(classes)
-    for selector in (RFE(model, n_features_to_select=1), SelectFromModel(model)):
-        with pytest.raises((ValueError, AttributeError), match="coef_"):
-            selector.fit(X, y).transform(X)
-    with pytest.raises(AttributeError, match=r"coef_ only when fitted with map='linear'; .*permutation_importance"):
+    assert np.flatnonzero(RFE(model, n_features_to_select=1).fit(X, y).support_).tolist() == [3]
+    assert np.flatnonzero(SelectFromModel(model, max_features=1).fit(X, y).get_support()).tolist() == [3]
+    with pytest.raises(AttributeError, match=r"coef_ only when fitted with map='linear'; .*feature_importances_"):
         _ = model.fit(X, y).coef_
     found = permutation_importance(model, X, y, n_repeats=2, random_state=0)
     assert np.argmax(found.importances_mean) == 3
+
+
+def test_importances_are_mean_squared_slopes_of_the_scores() -> None:
+    model = small().fit(X * [1, 1, 1, 10, 1], labels(3))
+    centers, step, slopes = model.centers_.astype(float), 1e-4, np.zeros(5)
+    for d, move in enumerate(step * np.eye(5)):
+        ahead, behind = model.decision_function(centers + move), model.decision_function(centers - move)
+        slopes[d] = np.sum(((ahead - behind) / (2 * step)) ** 2) * centers[:, d].var()
+    np.testing.assert_allclose(model.feature_importances_, slopes / slopes.sum(), rtol=1e-4)
+    with pytest.raises(AttributeError, match=r"feature_importances_ only when fitted with map='rbf'"):
+        _ = small(map="linear").fit(X, labels(2)).feature_importances_
 
 
 @pytest.mark.parametrize(("classes", "scheme", "svms"), [(2, "ovr", 1), (3, "ovr", 3), (3, "ovo", 3)])

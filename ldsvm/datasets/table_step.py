@@ -149,6 +149,25 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names: NDArray[np.object_] = self.columns_.get_feature_names_out()
         return names
 
+    def columns_of_features(self) -> list[str]:
+        """Return the column that each feature is of, in their order; several columns of one transformer with commas."""
+        found: list[str] = []
+        for name, step, columns in self.columns_.transformers_:
+            names = list(np.atleast_1d(columns))
+            place = self.columns_.output_indices_[name]
+            size = place.stop - place.start
+            if name == "category":
+                counts = [
+                    len(values) - (0 if rare is None else len(rare) - 1)
+                    for values, rare in zip(step.categories_, step.infrequent_categories_, strict=True)
+                ]
+            elif name.startswith("own-"):
+                names, counts = [", ".join(names)], [size]
+            else:  # as many of each column
+                counts = [size // len(names) if names else 0] * len(names)
+            found += [column for column, count in zip(names, counts, strict=True) for _ in range(count)]
+        return found
+
     def _groups(self, X: Any, y: Any) -> list[tuple[str, Any, Any]]:
         """Return name, unfitted transformer and columns of each group that has columns."""
         of: dict[str, list[str]] = {}

@@ -89,6 +89,17 @@ class Prepared:
         whole.schema_ = self.schema  # what the columns had, for those who check rows
         return whole
 
+    def columns_of_features(self) -> list[str] | None:
+        """Return the column that each feature is of; None where they have no names, or steps mix them."""
+        from ldsvm.datasets.table_step import TableFeatures
+        from ldsvm.experiment.storing import loads
+
+        file = self.folder / PIPELINE
+        steps: list[Any] = loads(file.read_bytes()).steps if file.exists() else []
+        if len(steps) == 1 and isinstance(steps[0][1], TableFeatures):
+            return steps[0][1].columns_of_features()
+        return None if steps else self.columns
+
     def example(self) -> Any:
         """Return a few inputs as they came, before any feature step: (5, D), a table where the columns have names, or
         invented texts (2,).

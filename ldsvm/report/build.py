@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ SEVERAL = (
     " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "
     "model that is kept are of the first."
 )
+MOST_COLUMNS = 20  # whose importances are drawn
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
 SIZES = (
     "Basis functions are what a prediction must evaluate, each counted once: training points for nearest neighbours "
@@ -64,6 +66,8 @@ def pictures(config: Config, problem: ProblemConfig, prepared: Prepared, outcome
         found.append(_latent_picture(config, problem, prepared, outcome))
     if result.failure is None and result.history:
         found.append(_convergence_picture(result, problem))
+    if result.failure is None and result.importances:
+        found.append(_importances_picture(result, problem))
     return found
 
 
@@ -149,6 +153,20 @@ def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture
         drawing,
         alt,
         f"{steps} MAC iterations after the start (0); stopped: {stop}.",
+    )
+
+
+def _importances_picture(result: Result, problem: ProblemConfig) -> html.Picture:
+    shares = dict(islice(result.importances.items(), MOST_COLUMNS))
+    first, n = ", ".join(islice(shares, 3)), len(result.importances)
+    drawing = plotting.importances(shares, f"Columns that {result.method} uses, {problem.name}")
+    few = f"The {len(shares)} most important of {n:,} columns" if n > len(shares) else f"All {n:,} columns"
+    return html.Picture(
+        f"importances_{slug(result.method)}",
+        drawing,
+        f"Importance of each column to {result.method}, the first ones are {first}.",
+        f"{few}: how strongly the scores of {result.method} change along each, in units of its spread. Columns that "
+        "say the same share their importance.",
     )
 
 

@@ -246,6 +246,22 @@ def test_order_of_columns_and_further_ones_do_not_matter() -> None:
     np.testing.assert_array_equal(transform(pipe, other), transform(pipe, X))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_each_feature_is_known_by_its_column(classes: int) -> None:
+    # a column that changes alone changes its own features and no others
+    notes = np.array(["late parcel", "price too high", "thanks"], dtype=object)[np.arange(120) % 3]
+    X, roles = table(words=Series(notes, dtype=object)), {**ROLES, "words": "text"}
+    pipe = made(roles, numbers="robust", many=10)
+    Phi = fit_transform(pipe, X, y=labels(classes=classes))
+    found = np.array(pipe[0].columns_of_features())
+    assert len(found) == Phi.shape[1] and set(found) == set(roles)
+    before = transform(pipe, X)
+    for name in roles:
+        other = X.assign(**{name: X[name].to_numpy()[np.roll(np.arange(len(X)), 5)]})
+        changed = (transform(pipe, other) != before).any(axis=0)
+        np.testing.assert_array_equal(changed, found == name, err_msg=name)
+
+
 def test_columns_without_a_training_value_are_left_out() -> None:
     X = table().assign(age=np.nan, town=None, note=" . ", day=NaT)
     X["day"] = X["day"].astype("M8[us]")

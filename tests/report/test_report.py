@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -167,6 +167,15 @@ def test_a_large_set_is_drawn_in_part() -> None:
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(2 * plotting.MOST_POINTS, 2)), np.arange(2 * plotting.MOST_POINTS) % 3
     assert plotting.latent_space(Z, y, "t").png.startswith(b"\x89PNG")
+
+
+def test_importances_are_drawn_by_column_the_first_twenty() -> None:
+    shares = {f"column {i} with a name of more than forty letters": 1 / (i + 1) for i in range(30)}
+    config, unused = load_config("conf/digits.yaml", root=ROOT), cast(Any, None)
+    found = Outcome(Path("x"), (replace(FIRST, importances=shares, history=[]),))
+    (picture,) = build.pictures(config, config.problems[0], unused, found)
+    assert picture.name == "importances_ours" and picture.caption.startswith("The 20 most important of 30 columns: ")
+    assert picture.drawing.png.startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

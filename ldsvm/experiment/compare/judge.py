@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class Score:
 class Judged:
     """What fitting and judging one point gave. model: only ours, which is kept.
 
+    importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
     line.
     """
@@ -74,6 +75,7 @@ class Judged:
     map: str | None = None
     n_latent: int | None = None
     peak_mib: float | None = None
+    importances: dict[str, float] = field(default_factory=dict)
     model: Any = None
     latent: Any = None
 
@@ -135,6 +137,7 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
         stop_reason=reason(first),
         best_iter=getattr(first, "best_iter_", None),
         **(_ours(model) if method.iterative else {}),
+        importances=_importances(model, prepared.columns_of_features()) if method.iterative else {},
         model=answers if method.iterative else None,
         latent=_latent(model, method, data),
     )
@@ -148,6 +151,16 @@ def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> flo
 def _ours(model: Any) -> dict[str, Any]:
     kind = model.map if isinstance(model.map, str) else None
     return {"map": kind, "n_latent": int(model.latent_coef_.shape[-1])}
+
+
+def _importances(model: Any, columns: list[str] | None) -> dict[str, float]:
+    """Return `feature_importances_`, added up by column."""
+    if columns is None or not hasattr(model, "feature_importances_"):
+        return {}
+    found = dict.fromkeys(columns, 0.0)
+    for column, share in zip(columns, model.feature_importances_, strict=True):
+        found[column] += float(share)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _latent(model: Any, method: Method, data: Data) -> Any:

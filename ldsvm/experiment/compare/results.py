@@ -38,7 +38,8 @@ class Result:
     of the same on one thread, None where its time ran out; search_s: seconds of all trials together. peak_mib: memory
     that the fit took at its peak beyond what its process had before, in MiB, None where nothing tells. history: its
     training, one dict per iteration; best_iter: the iteration that gave the model. map, n_latent: kind and width of
-    our map, None for others. failure: None if it succeeded.
+    our map, None for others. importances: of our model by column, the most important first. failure: None if it
+    succeeded.
     """
 
     problem: str
@@ -61,6 +62,7 @@ class Result:
     best_iter: int | None = None
     map: str | None = None
     n_latent: int | None = None
+    importances: dict[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     notes: list[str] = field(default_factory=list)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldsvm.datasets.words import cut
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, figure_of, plain, plain_log
 
@@ -114,6 +115,18 @@ def convergence(history: Sequence[dict[str, Any]], title: str, kept: int | None 
         axes.xaxis.get_major_locator().set_params(integer=True)
         if axes.lines:
             axes.legend(frameon=False)
+    return drawn(figure)
+
+
+def importances(shares: Mapping[str, float], title: str) -> Drawing:
+    """Return a figure with a bar for each column's share in per cent, the largest on top."""
+    names, values = [*shares], [100 * share for share in shares.values()]
+    figure, axes = figure_of(6.4, 1.2 + 0.26 * len(names))
+    axes.barh(range(len(names)), values, color=OKABE_ITO[0], height=0.7)
+    axes.set_yticks(range(len(names)), [plain(cut(name)) for name in names])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="share of the squared slope of the scores (%)", title=plain(title))
     return drawn(figure)
 
 
