@@ -202,6 +202,8 @@ def _split(found: Found) -> list[str]:
 
 
 def _methods(found: Found) -> list[str]:
+    from ldsvm.maps.families import scaled_size  # which loads scikit-learn
+
     rows = _train_rows(found)
     if found.streams:
         return _by_blocks(found)
@@ -212,14 +214,14 @@ def _methods(found: Found) -> list[str]:
     ]
     if found.rows.kind == "text":
         return [*lines, "    params: {map: linear}", "    search: {C: [0.1, 1, 10, 100]}", *_linear()]
-    most = max(1, min(300, rows // 2))
+    most = max(1, min(scaled_size(rows, len(set(found.rows.y[~absent(found.rows.y)]))), rows // 2))
     sizes = [most // 3, most] if most >= 30 and rows <= SMALL else [most]
     gammas = [float(f"{factor / found.width:.2g}") for factor in ((0.3, 1, 3) if rows <= LARGE else (0.5, 2))]
     lines += [
         "    search:",
         _line(f"      n_basis: {_flow(sizes)}", "basis functions: more of them predict better and slower"),
-        _line(f"      gamma: {_flow(gammas)}", f"of the Gaussians: around 1 / {found.width:,}, the number of features"),
-        f"      C: {_flow([0.1, 1, 10] if rows <= LARGE else [0.1, 1])}",
+        _line(f"      C: {_flow([0.3, 1, 3, 10] if rows <= LARGE else [1, 10])}", "a larger C fits the rows harder"),
+        "    # gamma, the width, and alpha, the ridge, are chosen by every fit from its training rows.",
     ]
     if rare_classes(found.rows.y[~absent(found.rows.y)]):
         lines.append("    # params: {class_weight: balanced}   # rare classes count as much as frequent ones")
@@ -237,7 +239,6 @@ def _methods(found: Found) -> list[str]:
 
 def _by_blocks(found: Found) -> list[str]:
     rows, width = _train_rows(found), found.width
-    gammas = [float(f"{factor / width:.2g}") for factor in (0.5, 2)]
     blocks = [
         _line("    executor: {kind: serial, memory_mib: 512}", "reads the rows block by block, and keeps no more"),
         _line("    strategy: {factor: 4, resource: n_samples, min_resources: 20000}", "the best of 4 gets all rows"),
@@ -247,7 +248,9 @@ def _by_blocks(found: Found) -> list[str]:
         _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
         "    estimator: ldsvm",
         "    params: {n_basis: 100, max_iter: 20}",
-        _line(f"    search: {{gamma: {_flow(gammas)}, C: [0.1, 1]}}", "gamma: of the Gaussians"),
+        _line(
+            "    search: {C: [0.1, 0.3, 1, 10]}", "every fit chooses gamma, the width, and alpha, the ridge, by itself"
+        ),
         *blocks,
         "  linear:",
         "    estimator: ldsvm",

@@ -14,19 +14,23 @@ DEFAULT_BASIS = "scale"
 FEWEST, MOST, PER_CLASS, MOST_OF_ALL = 150, 300, 30, 1_000
 
 
-def size_of(model: Any, N: float, K: int) -> int | None:
-    """Return the number of basis functions for N rows of K classes, None for all of them.
+def scaled_size(N: int, K: int) -> int:
+    """Return the number of basis functions that "scale" stands for with N rows of K classes.
 
     A quarter of the rows, from 150 to 300, or 30 for each class where that is more, up to 1,000.
 
     Examples
     --------
-    >>> from ldsvm import LDSVMClassifier
-    >>> [size_of(LDSVMClassifier(), N, K) for N, K in ((500, 2), (1_000, 2), (60_000, 10), (5_000, 26))]
+    >>> [scaled_size(N, K) for N, K in ((500, 2), (1_000, 2), (60_000, 10), (5_000, 26))]
     [150, 250, 300, 780]
     """
+    return min(max(PER_CLASS * K, min(max(N // 4, FEWEST), MOST)), MOST_OF_ALL)
+
+
+def size_of(model: Any, N: float, K: int) -> int | None:
+    """Return an estimator's number of basis functions for N rows of K classes, None for all of them."""
     if model.n_basis == "scale":
-        return min(max(PER_CLASS * K, min(max(int(N) // 4, FEWEST), MOST)), MOST_OF_ALL)
+        return scaled_size(int(N), K)
     return None if model.n_basis is None else int(model.n_basis)
 
 

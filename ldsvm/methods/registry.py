@@ -41,7 +41,7 @@ class Method:
     iterative: bool = False
 
 
-OURS = {"n_basis": (100, 300), "gamma": (0.01, 0.03, 0.1), "C": (0.1, 1.0, 10.0)}
+OURS = {"n_basis": (100, "scale"), "C": (0.3, 1.0, 3.0, 10.0)}  # it chooses gamma and alpha itself
 SVM = {"gamma": GAMMA, "C": (1.0, 10.0, 100.0)}
 REST = {"estimator__gamma": (0.01, 0.05, 0.3), "estimator__C": (1.0, 10.0)}  # after a reduction
 MAP = {"reduce__n_components": (100, 300), "reduce__gamma": (0.01, 0.03, 0.1)}
