@@ -293,7 +293,10 @@ def test_it_is_a_classifier_like_others_afterwards(train: Data, valid: Data) -> 
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"n_basis": None}, "n_basis=None needs all rows in one array; allowed with blocks of rows: a whole number"),
+        (
+            {"n_basis": None},
+            "n_basis=None needs all rows in one array; allowed with blocks of rows: 'scale' and whole numbers",
+        ),
         ({"init": "pca"}, "init='pca' needs all rows"),
         ({"init": np.zeros((900, 9))}, "init='an array' needs all rows"),
         ({"early_stopping": True}, "early_stopping=True .* False, with validation rows as eval_set"),
