@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit, softmax
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.scheme import Scheme
@@ -242,10 +242,11 @@ def _log_factor(logits: Array, y: NDArray[np.integer], weight: Array, near: floa
     finite where all rows are right.
     """
     blur = 1.0 / (weight.sum() + 1.0) if near is None else 0.0
-    own = (1.0 - blur) * logits[np.arange(len(y)), y] + blur * logits.mean(axis=1)
+    below = logits - logits.max(axis=1, keepdims=True)
+    own = weight @ ((1.0 - blur) * below[np.arange(len(y)), y] + blur * below.mean(axis=1))
 
     def loss(t: float) -> float:
-        lost = weight @ (logsumexp(np.exp(t) * logits, axis=1) - np.exp(t) * own)
+        lost = weight @ np.log(np.exp(np.exp(t) * below).sum(axis=1)) - np.exp(t) * own
         return float(lost + (0.0 if near is None else 0.5 * ((t - near) / SPREAD) ** 2))
 
     size = float(np.abs(logits).max()) or 1.0
