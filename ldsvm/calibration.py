@@ -24,7 +24,8 @@ from ldsvm.mac.state import Solution
 from ldsvm.typing import Array
 
 METHODS = ("sigmoid", "temperature", "isotonic")
-ROWS = 5_000  # that calibrate, at most
+ROWS = 1_000, 5_000  # that calibrate, where there are so many: for many basis functions, and for few
+WORK = 2e9  # multiplications that their leverages may take, beyond the former number
 SPREAD = 0.1  # of the logarithms of the classes' temperatures around that of all, as far as is known beforehand
 MOST = 0.9  # leverage that counts: beyond it a row is alone, and what the map says without it is no guide
 
@@ -154,7 +155,7 @@ def after_fit(method: str | None, problem: Problem, points: Array, solution: Sol
         F = valid.evaluation.values(solution.mapping)
         weight = np.ones(len(valid.y)) if valid.weight is None else valid.weight
         judged.append(Judged(problem.scheme.scores(F @ solution.V.T + solution.b), valid.y, weight))
-    rows = some_rows(len(problem.y))
+    rows = some_rows(len(problem.y), solution.mapping.n_basis)
     found = problem.regression.left_out(points[problem.y], mu, rows)
     if found is not None:
         F = problem.regression.values(solution.mapping)[rows]
@@ -186,13 +187,22 @@ def available(model: Any) -> bool:
     )
 
 
-def some_rows(N: int) -> NDArray[np.integer]:
-    """Return the numbers of the rows that calibrate, ascending: all of them, or ROWS at random, always the same."""
-    if N <= ROWS:
+def some_rows(N: int, M: int) -> NDArray[np.integer]:
+    """Return the numbers of the rows that calibrate, ascending: all of them, or some at random, always the same.
+
+    N: rows. M: basis functions.
+
+    Examples
+    --------
+    >>> [len(some_rows(N, M)) for N, M in [(300, 50), (10_000, 300), (10_000, 1_000), (10_000, 20_000)]]
+    [300, 5000, 2000, 1000]
+    """
+    size = int(np.clip(WORK / min(N, M) ** 2, *ROWS))
+    if size >= N:
         return np.arange(N)
     from sklearn.utils.random import sample_without_replacement
 
-    return np.sort(sample_without_replacement(N, ROWS, random_state=0))
+    return np.sort(sample_without_replacement(N, size, random_state=0))
 
 
 def _n_classes(scores: Array) -> int:

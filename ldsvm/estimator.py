@@ -130,8 +130,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         How ``predict_proba`` makes probabilities of the scores. "temperature" is the softmax of the scores times a
         number; "auto" takes one number for each class that wins. With both the most probable class is always that of
         `predict`, with "sigmoid" (one for each column of scores, normalised) and "isotonic" (for thousands of rows) not
-        quite. They are fitted to the validation rows, and with ``map="rbf"`` and "linear" also to the training rows (to
-        5,000 at most), to scores without what each row did for itself, which has a closed form: that takes about a
+        quite. They are fitted to the validation rows, and with ``map="rbf"`` and "linear" also to training rows (5,000
+        at most), to scores without what each row did for itself, which has a closed form: that takes about a
         tenth of the time of a fit, and no second one. The other maps have probabilities only with validation rows.
         For ``multi_class="ovo"`` the scores are votes, whose ties the confidences break. None leaves
         ``predict_proba`` away.

@@ -28,13 +28,13 @@ def _validation(team: Team, steps: ShardSteps, solution: Solution) -> list[Judge
     assert isinstance(mapping, BasisMap)
     steps.regression.go(mapping)
     svms = mapping.W, solution.V, solution.b
-    stride = max(1, -(-int(team.sum("validate", *svms)[1]) // ROWS))
+    stride = max(1, -(-int(team.sum("validate", *svms)[1]) // ROWS[1]))
     blocks = [block for shard in team.call("judged", *svms, stride) for block in shard]
     return [Judged(scores, y, np.ones(len(y))) for y, scores in blocks]
 
 
 def _training(team: Team, steps: ShardSteps, solution: Solution, mu: float) -> Judged:
-    mapping, regression, numbers = solution.mapping, steps.regression, some_rows(steps.rows)
+    mapping, regression, numbers = solution.mapping, steps.regression, some_rows(steps.rows, solution.mapping.n_basis)
     assert isinstance(mapping, BasisMap)
     regression.go(mapping)
     team.call("start", steps.points)

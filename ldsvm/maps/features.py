@@ -240,7 +240,7 @@ class FeatureRegression(FeatureSums, Regression):
     def _leverages(self, rows: Array, ridge: float) -> Array:
         """phi' (Phi' w Phi + ridge I)^-1 phi of these rows (n,), times their weights below 1."""
         found = np.empty(len(rows))
-        for part in row_blocks(len(rows), max(self.Phi.shape)):
+        for part in row_blocks(len(rows), min(self.Phi.shape)):
             some = rows[part]
             if self.dual:
                 found[part] = self.ridge.solve(self.ridge.gram[:, some], ridge)[some, np.arange(len(some))]
