@@ -20,7 +20,7 @@ LINEAR = (
     "SelectKBest", "StandardScaler", "TruncatedSVD", "VarianceThreshold",
 )  # fmt: skip
 OPSET, ML_OPSET, IR = 18, 3, 9  # of early 2023: what runs ONNX today runs these
-OUTPUTS = ("decision", "label", "latent")
+OUTPUTS = ("decision", "label", "latent", "probabilities")
 
 
 class NotExported(ValueError):
@@ -36,7 +36,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     matrix. Before them may come a SimpleImputer, or the step ``table`` of an experiment on a table of mixed columns.
     path: where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does; of a table
     it takes each column by its name, (N, 1), see `onnx_inputs`. It gives ``decision`` (N, K), or (N,) for two classes,
-    as `decision_function` does, ``label`` (N,) and ``latent`` (N, L). All of it is float32: where two classes tie to
+    as `decision_function` does, ``label`` (N,), ``latent`` (N, L) and, of a model that has them, ``probabilities``
+    (N, K), but for ``calibration="isotonic"``. All of it is float32: where two classes tie to
     within its rounding, as they do far from all training rows, the label can be the other one.
 
     Needs the package onnx (``pip install onnx``). Raises NotExported for other maps and steps, for
@@ -256,11 +257,42 @@ def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
         shape.append(len(classifier.classes_))
     labels, kind = _labels(classifier.classes_, info)
     graph.node("Gather", [graph.constant("classes", labels), index], "label")
+    calibrator = getattr(classifier, "calibrator_", None)
+    calibrated = calibrator is not None and calibrator.method != "isotonic"
+    if calibrated:
+        _probabilities(graph, calibrator, index, len(classifier.classes_))
     return [
         helper.make_tensor_value_info("decision", info.FLOAT, shape),
         helper.make_tensor_value_info("label", kind, ["N"]),
         helper.make_tensor_value_info("latent", info.FLOAT, ["N", W.shape[1]]),
+        *([helper.make_tensor_value_info("probabilities", info.FLOAT, ["N", len(classifier.classes_)])] * calibrated),
     ]
+
+
+def _probabilities(graph: _Graph, calibrator: Any, index: str, K: int) -> None:
+    """Add the probabilities of the decisions. index: the name of the classes that win (N,)."""
+    columns = np.array(calibrator.columns, dtype=np.float32)
+    axis, score = graph.constant("last", np.array([1])), "/column" if K == 2 else "decision"  # (N, 1) or (N, K)
+    if calibrator.method == "temperature":
+        factors = graph.node("Gather", [graph.constant("factors", np.resize(columns, K)), index], "factor")
+        score = graph.node("Mul", [score, graph.node("Unsqueeze", [factors, axis], "factor_column")], "logit")
+        if K > 2:
+            graph.node("Softmax", [score], "probabilities", axis=1)
+            return
+    else:
+        score = graph.node("Mul", [score, graph.constant("slopes", columns[:, 0])], "steeper")
+        score = graph.node("Add", [score, graph.constant("offsets", columns[:, 1])], "logit")
+    likely = graph.node("Sigmoid", [score], "likely")
+    if K == 2:
+        # 1 - p would lose the digits of a small one
+        graph.node(
+            "Concat",
+            [graph.node("Sigmoid", [graph.node("Neg", [score], "against")], "unlikely"), likely],
+            "probabilities",
+            axis=1,
+        )
+        return
+    graph.node("Div", [likely, graph.node("ReduceSum", [likely, axis], "total", keepdims=1)], "probabilities")
 
 
 def _labels(classes: Array, info: Any) -> tuple[Array, int]:

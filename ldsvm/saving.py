@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ldsvm.archive import FLOATS, Header, check_numbers, expect, headers_of, replaced
+from ldsvm.calibration import Calibrator
 from ldsvm.estimator import LDSVMClassifier
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps.features import Basis, BasisMap
@@ -19,7 +20,7 @@ from ldsvm.maps.linear import Identity
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.typing import Array
 
-FORMAT, VERSION = "ldsvm", 2  # raise the version when a file that is written is no longer read right by older code
+FORMAT, VERSION = "ldsvm", 3  # raise the version when a file that is written is no longer read right by older code
 FACTS, INIT = "facts", "params.init"
 SIZES = ("n_components_", "n_basis_", "n_features_in_")  # L, M and D
 COUNTS = (*SIZES, "n_iter_", "best_iter_")
@@ -73,6 +74,8 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     }
     facts |= {"scheme": [model._scheme.n_classes, model._scheme.kind], "shape": model._shape_fitted}
     facts |= {"params": _params(model, arrays), "labels": _labels(model.classes_, arrays)}
+    calibrator = getattr(model, "calibrator_", None)  # models of earlier versions have none
+    facts["calibrator"] = None if calibrator is None else calibrator.as_json()
     facts["names"] = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
     try:
         check_numbers(arrays)
@@ -102,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
                 version = facts["version"] if facts["format"] == FORMAT else 0
                 if isinstance(version, int) and version > VERSION:
                     raise NotSaved(f"{path} has version {version} of the format; this program reads up to {VERSION}.")
-                expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows
+                expect(version in range(1, VERSION + 1), "no version of it")  # 1 has no z_follows, 2 no probabilities
                 _check_sizes(facts, headers)
                 arrays = {name: file[name] for name in headers if name != FACTS}
         return _model(facts, arrays)
@@ -172,6 +175,8 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     if (alpha := facts.get("alpha_", model.alpha)) != "auto":  # files of earlier versions hold a number as parameter
         expect(isinstance(alpha, float | int) and 0 <= alpha < np.inf, f"alpha_ is {alpha!r}")
         model.alpha_ = alpha
+    found = facts.get("calibrator")
+    model.calibrator_ = None if found is None else Calibrator.from_json(found, facts["scheme"][0])
     model._sparse = facts["sparse"] is True
     model._scheme, model._shape_fitted = Scheme(*facts["scheme"]), list(facts["shape"])
     model.map_ = BasisMap(_basis(model, arrays), arrays["map.W"])

@@ -16,27 +16,37 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ldsvm import threads
+from ldsvm.calibration import Calibrator, after_fit
 from ldsvm.checks import check_class_weight
 from ldsvm.mac.loop import Callback, solve
 from ldsvm.mac.problem import Problem, Validation
 from ldsvm.mac.scheme import Scheme
-from ldsvm.mac.start import CLASS_STARTS, dimensions, starting_coordinates
+from ldsvm.mac.start import CLASS_STARTS, dimensions, simplex_points, starting_coordinates
 from ldsvm.mac.state import MU_LIMIT, Info, Model, Options, Solution, Start
 from ldsvm.maps.base import Map
 from ldsvm.maps.families import family_of, size_of
 from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.training_set import training_set
+from ldsvm.typing import Array
 
 LEARNED = ("n_features_in_", "feature_names_in_")  # what checking X writes onto an estimator
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A problem with relative penalties (C = 1), its start, and the classes (K,)."""
+    """A problem with relative penalties (C = 1), its start, the classes (K,), and the estimator's ``init``."""
 
     problem: Problem
     start: Start
     classes: Any
+    init: Any
+
+    @property
+    def points(self) -> Array:
+        """Where the classes begin (K, L), or would with ``init="simplex"``."""
+        if self.start.model is None and isinstance(self.init, str) and self.init in CLASS_STARTS:
+            return self.start.Z[np.unique(self.problem.y, return_index=True)[1]]
+        return simplex_points(len(self.classes), self.start.Z.shape[1])
 
 
 def options_of(model: Any) -> Options:
@@ -78,15 +88,19 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
     scheme = Scheme(len(classes), model.multi_class)
     Y, part = scheme.signs(index)
     C = part * cost[:, None]
-    return Prepared(Problem(regression, index, scheme, Y, C, ones, family.lam, cores, validation), start, classes)
+    problem = Problem(regression, index, scheme, Y, C, ones, family.lam, cores, validation)
+    return Prepared(problem, start, classes, model.init)
 
 
 def train(
     model: Any, prepared: Prepared, callback: Callback | None, options: Options
-) -> tuple[Solution, Any, Scheme, float]:  # fmt: skip
-    """Run MAC with the estimator's C; return the solution, the classes, the scheme and the ridge."""
+) -> tuple[Solution, Any, Scheme, float, Calibrator | None]:  # fmt: skip
+    """Run MAC with the estimator's C; return the solution, the classes, the scheme, the ridge and the calibrator."""
     problem = replace(prepared.problem, C=model.C * prepared.problem.C)
-    return solve(problem, prepared.start, options, callback), prepared.classes, problem.scheme, problem.lam
+    solution = solve(problem, prepared.start, options, callback)
+    with threads.alone():
+        calibrator = after_fit(model.calibration, problem, prepared.points, solution, options.mu)
+    return solution, prepared.classes, problem.scheme, problem.lam, calibrator
 
 
 def earlier_map(model: Any, classes: Any) -> Map | None:

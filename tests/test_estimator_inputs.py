@@ -52,6 +52,7 @@ WRONG = {
     "time_limit": [0.0, -1.0, "1s", np.nan, np.inf],
     "z_solver": ["nonesuch", None, 3],
     "g_solver": ["sgd", None],
+    "calibration": ["platt", True],
     "warm_start": ["yes", None],
     "n_jobs": [1.5, "x"],
     "random_state": ["seed", -1, 1.5],

@@ -41,14 +41,15 @@ def ran(file: Path, rows: Any) -> dict[str, NDArray[Any]]:
     [
         (small(), 10),
         (small(map="linear"), 10),
-        (small(map="adaptive_rbf", center_steps=100, gamma=0.002), 10),
+        (small(map="adaptive_rbf", center_steps=100, gamma=0.002, early_stopping=True), 10),
         (small(multi_class="ovo"), 2),
-        (small(n_components=2), 3),
+        (small(n_components=2, calibration="sigmoid"), 3),
+        (small(calibration="sigmoid"), 2),
         (make_pipeline(PCA(20), small()), 10),
         (make_pipeline(StandardScaler(), PCA(10, whiten=True), MinMaxScaler(), small()), 4),
         (make_pipeline("passthrough", small()), 2),
     ],
-    ids=["rbf", "linear", "adaptive", "pair", "plane", "pca", "several", "passthrough"],
+    ids=["rbf", "linear", "adaptive", "pair", "plane", "sigmoid", "pca", "several", "passthrough"],
 )
 def test_onnxruntime_gives_the_same(tmp_path: Path, model: Any, classes: int) -> None:
     rows = classes > Y
@@ -60,6 +61,7 @@ def test_onnxruntime_gives_the_same(tmp_path: Path, model: Any, classes: int) ->
     sure = np.abs(decision) > 1e-3 if classes == 2 else np.diff(np.sort(decision, axis=1)[:, -2:]).ravel() > 1e-3
     np.testing.assert_array_equal(found["label"][sure], model.predict(X[rows])[sure])
     np.testing.assert_allclose(found["latent"], model.transform(X[rows]), atol=1e-3)
+    np.testing.assert_allclose(found["probabilities"][sure], model.predict_proba(X[rows])[sure], atol=1e-3)
     assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
 
 

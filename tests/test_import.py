@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
 # earlier, and never the other way round; how a package orders its own modules is its own affair, without circles.
 ORDER = (
     "typing", "threads", "memory", "atomic", "checks", "speed",
-    "solvers", "maps", "archive", "training_set", "mac", "blocks", "training", "auto_size", "estimator", "path",
-    "saving", "export",
+    "solvers", "maps", "archive", "training_set", "mac", "calibration", "blocks", "training", "auto_size", "estimator",
+    "path", "saving", "export",
     "datasets", "methods", "sizes", "",
     "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
     "experiment.schema_file", "experiment.prepared", "experiment.sources",

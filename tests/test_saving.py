@@ -143,6 +143,9 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
         "scheme": _changed(file, scheme=[3, "zzz"]),
         "history": _changed(file, history_=5),
         "names": _changed(file, names=["a"]),
+        "no calibration": _changed(file, calibrator={"method": "platt", "columns": [[1.0]]}),
+        "calibration of two classes": _changed(file, calibrator={"method": "temperature", "columns": [[1.0, 2.0]]}),
+        "endless calibration": _changed(file, calibrator={"method": "temperature", "columns": [[float("inf")]]}),
         "unknown part": _changed(file, predict=np.ones(3)),
         "infinite SVMs": _changed(file, coef_=np.full((3, 2), np.inf)),
         "absurd SVMs": _changed(file, coef_=np.full((3, 2), 1e200)),
@@ -168,7 +171,7 @@ def test_no_other_file_is_read(tmp_path: Path) -> None:
             ldsvm.load(other)
         assert "\n" not in str(caught.value)
     (tmp_path / "later").write_bytes(_changed(file, version=99))
-    with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 2\."):
+    with pytest.raises(NotSaved, match=r"has version 99 of the format; this program reads up to 3\."):
         ldsvm.load(tmp_path / "later")
     os.mkfifo(tmp_path / "pipe")
     compressed = io.BytesIO()

@@ -97,15 +97,24 @@ class Features(Inputs):
 
     def validate(self, W: Array, V: Array, b: Array) -> Array:
         """Validation rows that g(F(x)) gets wrong, and how many there are."""
-        mapping, out = BasisMap(self.basis, W), np.zeros(2)
+        out = np.zeros(2)
+        for y, scores in self._valid_scores(W, V, b):
+            out[0] += np.count_nonzero(self.scheme.classes(scores) != y)
+            out[1] += len(y)
+        return out
+
+    def judged(self, W: Array, V: Array, b: Array, stride: int) -> list[tuple[Labels, Array]]:
+        """Classes (n,) and scores of one of every `stride` validation rows, block by block."""
+        return [(y[::stride], scores[::stride]) for y, scores in self._valid_scores(W, V, b)]
+
+    def _valid_scores(self, W: Array, V: Array, b: Array) -> Iterator[tuple[Labels, Array]]:
+        mapping = BasisMap(self.basis, W)
         for i, y in enumerate(self.valid_y):
             Phi = self.valid_features[i]
             F = FeatureEvaluation(self._phi(self._valid_inputs(i)) if Phi is None else Phi, self.n_threads).values(
                 mapping
             )
-            out[0] += np.count_nonzero(self.scheme.classes(self.scheme.scores(F @ V.T + b)) != y)
-            out[1] += len(y)
-        return out
+            yield y, self.scheme.scores(F @ V.T + b)
 
     def _features(self) -> Iterator[tuple[slice, FeatureSums]]:
         if self.kept is not None:

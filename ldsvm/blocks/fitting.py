@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ldsvm import threads
+from ldsvm.blocks.calibration import after_fit
 from ldsvm.blocks.checkpoint import Checkpoint
 from ldsvm.blocks.executors import Team, chosen, repaired
 from ldsvm.blocks.preparation import Facts, Moments, drawn_rows, gaussians, look, moments_of, width
 from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
 from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.blocks.steps import ShardSteps
+from ldsvm.calibration import Calibrator
 from ldsvm.checks import check_class_weight, check_classes
 from ldsvm.mac.loop import Callback, run
 from ldsvm.mac.scheme import Scheme
@@ -35,8 +37,9 @@ UNFINISHED = (Reason.TIME_LIMIT, Reason.MAX_ITER)  # after which one may want to
 def fit(
     model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, options: Options, callback: Callback | None,
     executor: Any, checkpoint: str | os.PathLike[str] | None,
-) -> tuple[Solution, Any, Scheme, float]:  # fmt: skip
-    """Train on blocks X, or on arrays X and y as one block; return the solution, the classes, the scheme and the ridge.
+) -> tuple[Solution, Any, Scheme, float, Calibrator | None]:  # fmt: skip
+    """Train on blocks X, or on arrays X and y as one block; return the solution, the classes, the scheme, the ridge and
+    the calibrator.
 
     Raises ValueError for what needs all rows in one place.
     """
@@ -79,13 +82,14 @@ def fit(
         steps = ShardSteps(team, regression, points, scheme, penalties, max(facts.sizes), facts.N)
         with threads.alone():  # as `solve` does: the steps bring their own
             solution = run(steps, options, callback, kept)
+            calibrator = after_fit(model.calibration, team, steps, solution, options.mu)
     if kept is not None and solution.reason not in UNFINISHED:
         kept.done()
     model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
     model.n_features_in_ = facts.D
     if rows.columns is not None and not rows.steps:
         model.feature_names_in_ = np.array(rows.columns, dtype=object)
-    return solution, facts.classes, scheme, regression.lam
+    return solution, facts.classes, scheme, regression.lam, calibrator
 
 
 def _check_alike(rows: RowBlocks, valid: RowBlocks, by_blocks: bool) -> None:

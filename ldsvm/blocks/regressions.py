@@ -29,6 +29,12 @@ class ShardRegression(ABC):
         near: the map of the last F-step, None in the first. V (K, L), b (K,): the SVMs, for the best Z.
         """
 
+    @property
+    def ridge(self) -> Ridge:
+        """The regression's normal equations, on the basis that is in use."""
+        assert self._ridge is not None
+        return self._ridge
+
     def go(self, mapping: BasisMap) -> None:
         """Let the shards have this map's basis and its F."""
         self._use(mapping.basis)
@@ -90,11 +96,6 @@ class Learned(ShardRegression):
         basis = self.begin if near is None else near.basis
         assert isinstance(basis, Gaussians)
         return LoweringOnShards(self, mu, near, (V, b), steps, follows).lower(basis).mapping
-
-    @property
-    def ridge(self) -> Ridge:
-        assert self._ridge is not None
-        return self._ridge
 
     def back(self, begin: Solved) -> None:
         """Go to a map whose ridge regression is known."""

@@ -26,6 +26,7 @@ OURS = (
     "ldsvm.datasets.table_step.TableFeatures",
     "ldsvm.datasets.text.DensifyingPCA",
     "ldsvm.datasets.text.StripHeaders",
+    "ldsvm.calibration.Calibrator",
     "ldsvm.estimator.LDSVMClassifier",
     "ldsvm.methods.label_map.Coarser",
     "ldsvm.mac.scheme.Scheme",

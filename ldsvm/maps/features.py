@@ -235,6 +235,21 @@ class FeatureRegression(FeatureSums, Regression):
             return BasisMap(self.basis, self.cross(self.ridge.solve(Z, ridge)))
         return BasisMap(self.basis, self.ridge.solve(self.cross(Z), ridge))
 
+    def left_out(self, Z: Array, mu: float, rows: Array) -> tuple[Array, Array]:
+        return self.values(self.fit(Z, mu))[rows], self._leverages(rows, 2.0 * self.lam / mu)
+
+    def _leverages(self, rows: Array, ridge: float) -> Array:
+        """phi' (Phi' w Phi + ridge I)^-1 phi of these rows (n,), times their weights below 1."""
+        found = np.empty(len(rows))
+        for part in row_blocks(len(rows), min(self.Phi.shape)):
+            some = rows[part]
+            if self.dual:
+                found[part] = self.ridge.solve(self.ridge.gram[:, some], ridge)[some, np.arange(len(some))]
+            else:
+                block = self.rows(some)
+                found[part] = self.ridge.products(block.toarray() if sp.issparse(block) else block, ridge)
+        return found if self.weight is None else found * np.minimum(self.weight[rows], 1.0) / self.weight[rows]
+
     def elsewhere(self, X: Any) -> Evaluation:
         return FeatureEvaluation(self.basis.keep(X, self.n_threads), self.n_threads)
 

@@ -109,7 +109,7 @@ def _limits(prepared: Prepared, score: Score) -> list[str]:
     return [
         "It knows the classes of its training only, and gives one of them to any row, however strange; far rows are "
         "recognised by a large distance to all class centroids in the latent space.",
-        "Its scores are margins, not probabilities.",
+        "The scores of `decision_function` are margins; `predict_proba`, where it has that, gives probabilities.",
         f"The error is that of rows like those of the holdout; its rarest class there, {rarest[1]}, has {rarest[0]:,}.",
         f"It takes {prepared.n_features:,} features after the steps above, all of them present.",
     ]

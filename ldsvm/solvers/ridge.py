@@ -47,6 +47,15 @@ class Ridge:
         solution: Array = U @ ((U.T @ rhs) / values[kept, None])
         return solution
 
+    def products(self, rows: Array, ridge: float) -> Array:
+        """phi' (G + ridge I)^-1 phi for each row phi of an array (n, M): (n,)."""
+        factor = self._factor(ridge) if ridge > 0 else None
+        if factor is None:
+            found: Array = np.einsum("nm,mn->n", rows, self.solve(rows.T, ridge))
+            return found
+        half = scipy.linalg.solve_triangular(factor, rows.T, lower=True, check_finite=False)
+        return np.einsum("mn,mn->n", half, half)
+
     def _factor(self, ridge: float) -> Array | None:
         if ridge not in self._factors:
             matrix = self.gram.copy()

@@ -32,6 +32,7 @@ from ldsvm.experiment.storing import loads
 
 LOG = logging.getLogger(__name__)
 RULES = ("warn", "refuse", "ignore")
+PROBABILITIES = "probabilities"  # the parameter of a request that asks for these instead of labels
 MODEL = "model.skops"  # what MLflow calls the file of a scikit-learn model in this format
 
 
@@ -52,12 +53,13 @@ def signature(X: Any, answers: Any, optional: Sequence[str] = ()) -> Any:
     from mlflow.models import ModelSignature, infer_signature
     from mlflow.types.schema import AnyType, ColSpec, Schema
 
+    params = {PROBABILITIES: False}
     if not hasattr(X, "columns"):
-        return infer_signature(X, answers)
-    found = infer_signature(model_output=answers)
+        return infer_signature(X, answers, params)
+    found = infer_signature(model_output=answers, params=params)
     any_type: Any = AnyType()  # type: ignore[no-untyped-call]
     columns = Schema([ColSpec(any_type, str(name), required=name not in optional) for name in X.columns])
-    return ModelSignature(columns, found.outputs)
+    return ModelSignature(columns, found.outputs, found.params)
 
 
 def _load_pyfunc(path: str) -> Served:
@@ -124,21 +126,25 @@ class Served:
         self.fitted, self.rule, self.allowed, self.edited = fitted, rule, allowed, edited
 
     def predict(self, data: Any, params: Any = None) -> Any:
-        """Return labels (n,). data: as MLflow's check of the signature leaves it. params: none are used."""
+        """Return labels (n,), or a table (n, K) of probabilities by class.
+
+        data: as MLflow's check of the signature leaves it. params: with a true ``probabilities`` for these.
+        """
         from mlflow.exceptions import MlflowException
 
+        wanted = bool((params or {}).get(PROBABILITIES))
         try:
             reader = reader_of(self.fitted)
             if reader is not None and hasattr(data, "columns"):
                 table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
                 self._check(table)
-                return self.fitted[1:].predict(table)
+                return _answers(self.fitted[1:], table, wanted)
             if hasattr(data, "columns") and not _texts(data):
                 if (said := bad_cell(data)) is not None:
                     raise MlflowException.invalid_parameter_value(said)
                 data = numbers(data)
                 self._check(data)
-            return self.fitted.predict(data)
+            return _answers(self.fitted, data, wanted)
         except MlflowException:
             raise
         except (TypeError, ValueError) as error:
@@ -156,6 +162,16 @@ class Served:
             raise DataError(" ".join([*check.summary, "The request is refused, as LDSVM_SCHEMA=refuse says."]))
         if check.sentences:
             LOG.warning(" ".join([*check.summary, "The request is answered all the same."]))
+
+
+def _answers(fitted: Any, X: Any, probabilities: bool) -> Any:
+    if not probabilities:
+        return fitted.predict(X)
+    if not hasattr(fitted, "predict_proba"):
+        raise ValueError("The model has no probabilities; leave the parameter out, or train with calibration='auto'.")
+    import pandas
+
+    return pandas.DataFrame(fitted.predict_proba(X), columns=[str(label) for label in fitted.classes_.tolist()])
 
 
 def optional(model: Any) -> list[str]:

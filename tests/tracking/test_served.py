@@ -123,6 +123,22 @@ def test_predict_of_mlflow_models(logged: tuple[str, Any, Any], tmp_path: Path) 
     assert json.loads((tmp_path / "answers.json").read_text()) == {"predictions": right.tolist()}
 
 
+def test_a_request_may_ask_for_probabilities(logged: tuple[str, Any, Any]) -> None:
+    import mlflow
+
+    source, table, right = logged
+    loaded = mlflow.pyfunc.load_model(source)
+    found = loaded.predict(table, params={"probabilities": True})
+    assert found.idxmax(axis=1).tolist() == right.tolist() and found.columns.tolist() == ["old", "tall"]
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    body = {"dataframe_split": table[:2].to_dict("split"), "params": {"probabilities": True}}
+    status, text = answer(loaded, body)
+    assert status == 200 and json.loads(text)["predictions"][0] == pytest.approx(found.iloc[0].to_dict())
+    margins = LDSVMClassifier(n_basis=5, calibration=None, random_state=0).fit(table.astype(float), right)
+    with pytest.raises(Exception, match="The model has no probabilities; leave the parameter out"):
+        Served(margins).predict(table.astype(float), {"probabilities": True})
+
+
 @pytest.mark.filterwarnings("ignore")  # of MLflow's own use of pandas and matplotlib
 def test_evaluate_of_mlflow_models(logged: tuple[str, Any, Any], tracker: Tracker) -> None:
     import mlflow
