@@ -46,7 +46,7 @@ def test_the_bars_compare_with_the_svc_table_by_table() -> None:
     assert found["default: seconds / SVC's, up to 3,000 rows"].value == 0.5
     assert not found["tuned: the same, 3,000 training rows or more"].holds
     few = {bar.name for bar in bars(measured(ERRORS, rows=(500, 600)))}
-    assert "default: seconds / SVC's, 3,000 rows or more" not in few
+    assert "default: seconds / SVC's, 5,000 rows or more" not in few
 
 
 def test_the_summary_counts_wins_over_the_tuned_svc() -> None:
