@@ -182,7 +182,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     Temporary arrays are made for a block of rows at a time, at most 20 MB for each thread, and fewer where
     ``sklearn.set_config(working_memory=...)`` says so in MiB. Besides, training keeps the features phi(X) in float32,
-    4 N M bytes; ``map="adaptive_rbf"`` does not.
+    4 N M bytes, or in float64 where these take 32 MB at most; ``map="adaptive_rbf"`` does not.
 
     Examples
     --------
