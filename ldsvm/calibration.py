@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, softmax
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.scheme import Scheme
@@ -48,12 +48,18 @@ class Calibrator:
         if self.method == "temperature":
             factors = np.resize(self.columns[0], _n_classes(scores))[_winners(scores)]
             if scores.ndim == 1:
-                return _both(expit(factors * scores))
+                return _both(factors * scores)
             return np.asarray(softmax(factors[:, None] * scores, axis=1))
-        each = _curve if self.method == "isotonic" else _line
+        if self.method == "sigmoid":
+            slopes, offsets = np.array(self.columns).T
+            if scores.ndim == 1:
+                return _both(slopes * scores + offsets)
+            # each sigmoid over their sum, also where all of them are too small for a float
+            return np.asarray(softmax(log_expit(slopes * scores + offsets), axis=1))
         if scores.ndim == 1:
-            return _both(each(self.columns[0], scores))
-        found = np.column_stack([each(column, scores[:, k]) for k, column in enumerate(self.columns)])
+            likely = _curve(self.columns[0], scores)
+            return np.column_stack([1.0 - likely, likely])
+        found = np.column_stack([_curve(column, scores[:, k]) for k, column in enumerate(self.columns)])
         total = found.sum(axis=1, keepdims=True)
         return np.divide(found, total, out=np.full_like(found, 1.0 / found.shape[1]), where=total > 0)
 
@@ -176,14 +182,14 @@ def together(method: str, judged: list[Judged]) -> Calibrator | None:
 def available(model: Any) -> bool:
     """Return whether an estimator has probabilities, or will have them. Raises AttributeError where it has none."""
     fitted = "map_" in vars(model)
-    if model.calibration is not None if not fitted else getattr(model, "calibrator_", None) is not None:
+    if (getattr(model, "calibrator_", None) if fitted else model.calibration) is not None:
         return True
-    reason = "calibration is None"
-    if fitted:
-        reason = f"it was fitted with calibration=None, or with map={model.map!r} and without validation rows"
+    name = type(model).__name__
+    if not fitted:
+        raise AttributeError(f"{name} has no probabilities with calibration=None; set it to 'auto' before the fit.")
     raise AttributeError(
-        f"{type(model).__name__} has no probabilities: {reason}; fit it with an eval_set, or with "
-        "early_stopping=True, and calibration='auto'."
+        f"{name} was fitted without probabilities; fit it again with calibration='auto' and, unless map is 'rbf' or "
+        "'linear', with an eval_set or early_stopping=True."
     )
 
 
@@ -214,13 +220,9 @@ def _winners(scores: Array) -> NDArray[np.integer]:
     return (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
 
 
-def _both(p: Array) -> Array:
-    return np.column_stack([1.0 - p, p])
-
-
-def _line(column: Array, score: Array) -> Array:
-    found: Array = expit(column[0] * score + column[1])
-    return found
+def _both(logits: Array) -> Array:
+    """Probabilities (n, 2) for logits (n,) of the second class; 1 - p would lose the digits of a small one."""
+    return np.column_stack([expit(-logits), expit(logits)])
 
 
 def _curve(column: Array, score: Array) -> Array:

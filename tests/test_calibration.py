@@ -19,7 +19,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_score
 
 import ldsvm
 from ldsvm import LDSVMClassifier, fit_path
-from ldsvm.calibration import Fitted, calibrated, left_out
+from ldsvm.calibration import Calibrator, Fitted, calibrated, left_out
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps.features import FeatureRegression
 from ldsvm.maps.linear import Identity
@@ -152,8 +152,11 @@ def test_who_has_probabilities() -> None:
         without = small(**changes).fit(X, y)
         with pytest.raises(AttributeError) as caught:
             without.predict_proba(X)
-        assert "without validation rows; fit it with an eval_set" in str(caught.value.__cause__)
+        assert "fitted without probabilities; fit it again with" in str(caught.value.__cause__)
         assert small(**changes).fit(X, y, eval_set=(X, y)).predict_proba(X).shape == (80, 2)
+    with pytest.raises(AttributeError) as caught:
+        small(calibration=None).predict_proba(X)
+    assert "with calibration=None; set it to 'auto' before the fit" in str(caught.value.__cause__)
     none = small(calibration=None).fit(X, y)
     np.testing.assert_array_equal(none.set_params(calibration="auto").predict(X), small().fit(X, y).predict(X))
     assert not hasattr(none, "predict_proba")
@@ -168,6 +171,20 @@ def test_a_warm_start_and_given_coordinates_calibrate_too() -> None:
     np.testing.assert_allclose(model.fit(X, y).predict_proba(X), first, atol=0.1)
     given = small(init=np.where(y == 1, 1.0, -1.0)[:, None]).fit(X, y)
     np.testing.assert_allclose(given.predict_proba(X), first, atol=0.1)
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid"])
+def test_small_probabilities_keep_their_digits(method: str) -> None:
+    line = np.array([2.0]) if method == "temperature" else np.array([2.0, 0.0])
+    two, scores = Calibrator(method, [line]), np.array([30.0, -30.0])
+    np.testing.assert_allclose(two(scores), two(-scores)[:, ::-1], rtol=1e-12)
+    np.testing.assert_allclose(two(scores)[0, 0], np.exp(-60.0), rtol=1e-12)
+
+
+def test_sigmoids_below_the_smallest_float_still_have_a_largest() -> None:
+    steep = Calibrator("sigmoid", [np.array([1.0, 0.0])] * 3)
+    near = steep(np.array([[-40.0, -41.0, -42.0]]))
+    np.testing.assert_allclose(steep(np.array([[-1000.0, -1001.0, -1002.0]])), near, rtol=1e-12)
 
 
 def test_a_path_of_c_calibrates_each_model() -> None:
