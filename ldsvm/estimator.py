@@ -434,7 +434,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "coef_" in state:  # the name of latent_coef_ in models of earlier versions
             state = {"latent_coef_" if name == "coef_" else name: value for name, value in state.items()}
-        super().__setstate__(state)
+        if "alpha" in state and state["alpha"] != "auto":
+            state = {"alpha_": state["alpha"], **state}
+        super().__setstate__({**LDSVMClassifier().get_params(), **state})  # parameters that they did not have
 
     def _threads(self, X: Any) -> AbstractContextManager[Any]:
         """Keep BLAS to the threads that mapping X (n, D) is worth."""
