@@ -73,11 +73,8 @@ class Calibrator:
         method, columns = found["method"], [np.array(column, dtype=np.float64) for column in found["columns"]]
         if method not in METHODS or len(columns) != (1 if method == "temperature" or K == 2 else K):
             raise ValueError(f"{method!r} with {len(columns)} columns calibrates no {K} classes")
-        shapes = {"temperature": [(1,), (K,)], "sigmoid": [(2,)]}
-        for column in columns:
-            right = column.shape in shapes[method] if method in shapes else column.ndim == 2 and len(column) == 2
-            if not (right and column.size and np.isfinite(column).all()):
-                raise ValueError(f"a calibration of {method!r} has a column of shape {column.shape}, or no numbers")
+        if not all(column.size and np.isfinite(column).all() and _is_right(method, column, K) for column in columns):
+            raise ValueError(f"a calibration of {method!r} has numbers that no fit gives")
         return cls(method, columns)
 
 
@@ -209,6 +206,17 @@ def some_rows(N: int, M: int) -> NDArray[np.integer]:
     from sklearn.utils.random import sample_without_replacement
 
     return np.sort(sample_without_replacement(N, size, random_state=0))
+
+
+def _is_right(method: str, column: Array, K: int) -> bool:
+    """Whether an array of numbers can be a column of a `Calibrator` of K classes."""
+    if method == "temperature":
+        return column.shape in [(1,), (K,)] and bool((column > 0).all())
+    if method == "sigmoid":
+        return column.shape == (2,) and bool(column[0] >= 0)
+    if column.ndim != 2 or len(column) != 2:
+        return False
+    return bool((np.diff(column) >= 0).all() and column[1, 0] >= 0 and column[1, -1] <= 1)
 
 
 def _n_classes(scores: Array) -> int:

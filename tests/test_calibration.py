@@ -203,6 +203,27 @@ def test_they_are_saved(tmp_path: Path, method: str, K: int) -> None:
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.parametrize(
+    ("method", "column"),
+    [
+        ("temperature", [-1.0, 1.0]),
+        ("temperature", [0.0]),
+        ("temperature", [np.nan]),
+        ("temperature", [1.0, 1.0, 1.0]),
+        ("sigmoid", [-1.0, 0.0]),
+        ("sigmoid", [1.0]),
+        ("isotonic", [[0.0, 1.0], [1.0, 0.0]]),
+        ("isotonic", [[1.0, 0.0], [0.0, 1.0]]),
+        ("isotonic", [[0.0, 1.0], [0.0, 5.0]]),
+        ("isotonic", [[], []]),
+        ("isotonic", [0.0, 1.0]),
+    ],
+)
+def test_columns_that_no_fit_gives_are_not_read(method: str, column: list[Any]) -> None:
+    with pytest.raises(ValueError, match=f"'{method}' has numbers that no fit gives"):
+        Calibrator.from_json({"method": method, "columns": [column]}, 2)
+
+
 def test_tools_of_scikit_learn_take_them() -> None:
     X, y = clouds(120, 0)
     model = small().fit(X, y)
