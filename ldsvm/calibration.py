@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, softmax
 
 from ldsvm.mac.problem import Problem
 from ldsvm.mac.scheme import Scheme
@@ -48,12 +48,18 @@ class Calibrator:
         if self.method == "temperature":
             factors = np.resize(self.columns[0], _n_classes(scores))[_winners(scores)]
             if scores.ndim == 1:
-                return _both(expit(factors * scores))
+                return _both(factors * scores)
             return np.asarray(softmax(factors[:, None] * scores, axis=1))
-        each = _curve if self.method == "isotonic" else _line
+        if self.method == "sigmoid":
+            slopes, offsets = np.array(self.columns).T
+            if scores.ndim == 1:
+                return _both(slopes * scores + offsets)
+            # each sigmoid over their sum, also where all of them are too small for a float
+            return np.asarray(softmax(log_expit(slopes * scores + offsets), axis=1))
         if scores.ndim == 1:
-            return _both(each(self.columns[0], scores))
-        found = np.column_stack([each(column, scores[:, k]) for k, column in enumerate(self.columns)])
+            likely = _curve(self.columns[0], scores)
+            return np.column_stack([1.0 - likely, likely])
+        found = np.column_stack([_curve(column, scores[:, k]) for k, column in enumerate(self.columns)])
         total = found.sum(axis=1, keepdims=True)
         return np.divide(found, total, out=np.full_like(found, 1.0 / found.shape[1]), where=total > 0)
 
@@ -67,11 +73,8 @@ class Calibrator:
         method, columns = found["method"], [np.array(column, dtype=np.float64) for column in found["columns"]]
         if method not in METHODS or len(columns) != (1 if method == "temperature" or K == 2 else K):
             raise ValueError(f"{method!r} with {len(columns)} columns calibrates no {K} classes")
-        shapes = {"temperature": [(1,), (K,)], "sigmoid": [(2,)]}
-        for column in columns:
-            right = column.shape in shapes[method] if method in shapes else column.ndim == 2 and len(column) == 2
-            if not (right and column.size and np.isfinite(column).all()):
-                raise ValueError(f"a calibration of {method!r} has a column of shape {column.shape}, or no numbers")
+        if not all(column.size and np.isfinite(column).all() and _is_right(method, column, K) for column in columns):
+            raise ValueError(f"a calibration of {method!r} has numbers that no fit gives")
         return cls(method, columns)
 
 
@@ -176,14 +179,14 @@ def together(method: str, judged: list[Judged]) -> Calibrator | None:
 def available(model: Any) -> bool:
     """Return whether an estimator has probabilities, or will have them. Raises AttributeError where it has none."""
     fitted = "map_" in vars(model)
-    if model.calibration is not None if not fitted else getattr(model, "calibrator_", None) is not None:
+    if (getattr(model, "calibrator_", None) if fitted else model.calibration) is not None:
         return True
-    reason = "calibration is None"
-    if fitted:
-        reason = f"it was fitted with calibration=None, or with map={model.map!r} and without validation rows"
+    name = type(model).__name__
+    if not fitted:
+        raise AttributeError(f"{name} has no probabilities with calibration=None; set it to 'auto' before the fit.")
     raise AttributeError(
-        f"{type(model).__name__} has no probabilities: {reason}; fit it with an eval_set, or with "
-        "early_stopping=True, and calibration='auto'."
+        f"{name} was fitted without probabilities; fit it again with calibration='auto' and, unless map is 'rbf' or "
+        "'linear', with an eval_set or early_stopping=True."
     )
 
 
@@ -205,6 +208,17 @@ def some_rows(N: int, M: int) -> NDArray[np.integer]:
     return np.sort(sample_without_replacement(N, size, random_state=0))
 
 
+def _is_right(method: str, column: Array, K: int) -> bool:
+    """Whether an array of numbers can be a column of a `Calibrator` of K classes."""
+    if method == "temperature":
+        return column.shape in [(1,), (K,)] and bool((column > 0).all())
+    if method == "sigmoid":
+        return column.shape == (2,) and bool(column[0] >= 0)
+    if column.ndim != 2 or len(column) != 2:
+        return False
+    return bool((np.diff(column) >= 0).all() and column[1, 0] >= 0 and column[1, -1] <= 1)
+
+
 def _n_classes(scores: Array) -> int:
     return 2 if scores.ndim == 1 else scores.shape[1]
 
@@ -214,13 +228,9 @@ def _winners(scores: Array) -> NDArray[np.integer]:
     return (scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)
 
 
-def _both(p: Array) -> Array:
-    return np.column_stack([1.0 - p, p])
-
-
-def _line(column: Array, score: Array) -> Array:
-    found: Array = expit(column[0] * score + column[1])
-    return found
+def _both(logits: Array) -> Array:
+    """Probabilities (n, 2) for logits (n,) of the second class; 1 - p would lose the digits of a small one."""
+    return np.column_stack([expit(-logits), expit(logits)])
 
 
 def _curve(column: Array, score: Array) -> Array:

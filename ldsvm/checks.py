@@ -206,6 +206,9 @@ def check_weight(sample_weight: Any, n_rows: int) -> Array | None:
         raise ValueError(f"sample_weight[{bad}] is {weight[bad]}; every weight must be finite and not negative.")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one weight must be positive.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError(f"sample_weight has values up to {weight.max():g}, whose sum is infinite; lower them.")
     return None if np.all(weight == 1.0) else weight
 
 

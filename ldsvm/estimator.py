@@ -136,10 +136,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         at most), to scores without what each row did for itself, which has a closed form: that takes about a
         tenth of the time of a fit, and no second one. The other maps have probabilities only with validation rows.
         For ``multi_class="ovo"`` the scores are votes, whose ties the confidences break. None leaves
-        ``predict_proba`` away.
+        ``predict_proba`` out.
     warm_start : bool, default=False
         Continue from the previous fit's basis, weights and SVMs when features, classes and the parameters that
-        choose basis and SVMs are the same.
+        choose basis and SVMs are the same. ``n_basis="scale"`` is then what it was, also with more rows.
     n_jobs : int or None, default=None
         Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
         forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
@@ -154,8 +154,8 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     latent_coef_, intercept_ : (n_svms, L) and (n_svms,) linear SVMs V and b on the latent space.
     coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``.
     feature_importances_ : (D,) shares of the inputs, which add up to 1; only with ``map="rbf"`` and "adaptive_rbf". The
-        mean squared slope of the scores along each input, times its variance. It is of the model: an input that two
-        others make up for may have a large share, where sklearn.inspection.permutation_importance finds none.
+        mean squared slope of the scores along each input, times its variance. It describes the model: an input that
+        others can replace may have a large share, where sklearn.inspection.permutation_importance finds none.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
     n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
@@ -434,7 +434,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "coef_" in state:  # the name of latent_coef_ in models of earlier versions
             state = {"latent_coef_" if name == "coef_" else name: value for name, value in state.items()}
-        super().__setstate__(state)
+        if "alpha" in state and state["alpha"] != "auto":
+            state = {"alpha_": state["alpha"], **state}
+        super().__setstate__({**LDSVMClassifier().get_params(), **state})  # parameters that they did not have
 
     def _threads(self, X: Any) -> AbstractContextManager[Any]:
         """Keep BLAS to the threads that mapping X (n, D) is worth."""

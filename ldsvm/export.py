@@ -272,27 +272,22 @@ def _outputs(graph: _Graph, classifier: Any, features: str) -> list[Any]:
 def _probabilities(graph: _Graph, calibrator: Any, index: str, K: int) -> None:
     """Add the probabilities of the decisions. index: the name of the classes that win (N,)."""
     columns = np.array(calibrator.columns, dtype=np.float32)
-    axis, score = graph.constant("last", np.array([1])), "/column" if K == 2 else "decision"  # (N, 1) or (N, K)
+    score = "/column" if K == 2 else "decision"  # (N, 1) or (N, K)
     if calibrator.method == "temperature":
         factors = graph.node("Gather", [graph.constant("factors", np.resize(columns, K)), index], "factor")
-        score = graph.node("Mul", [score, graph.node("Unsqueeze", [factors, axis], "factor_column")], "logit")
-        if K > 2:
-            graph.node("Softmax", [score], "probabilities", axis=1)
-            return
+        factors = graph.node("Unsqueeze", [factors, graph.constant("last", np.array([1]))], "factor_column")
+        logit = graph.node("Mul", [score, factors], "logit")
     else:
         score = graph.node("Mul", [score, graph.constant("slopes", columns[:, 0])], "steeper")
-        score = graph.node("Add", [score, graph.constant("offsets", columns[:, 1])], "logit")
-    likely = graph.node("Sigmoid", [score], "likely")
-    if K == 2:
-        # 1 - p would lose the digits of a small one
-        graph.node(
-            "Concat",
-            [graph.node("Sigmoid", [graph.node("Neg", [score], "against")], "unlikely"), likely],
-            "probabilities",
-            axis=1,
-        )
+        logit = graph.node("Add", [score, graph.constant("offsets", columns[:, 1])], "logit")
+    against = graph.node("Neg", [logit], "against") if K == 2 or calibrator.method == "sigmoid" else ""
+    if K == 2:  # 1 - p would lose the digits of a small one
+        both = [graph.node("Sigmoid", [against], "unlikely"), graph.node("Sigmoid", [logit], "likely")]
+        graph.node("Concat", both, "probabilities", axis=1)
         return
-    graph.node("Div", [likely, graph.node("ReduceSum", [likely, axis], "total", keepdims=1)], "probabilities")
+    if calibrator.method == "sigmoid":  # the logarithms of sigmoids that may all be too small for a float
+        logit = graph.node("Neg", [graph.node("Softplus", [against], "unlike")], "logarithm")
+    graph.node("Softmax", [logit], "probabilities", axis=1)
 
 
 def _labels(classes: Array, info: Any) -> tuple[Array, int]:

@@ -76,7 +76,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Pr
         start = Start(starting_coordinates(name, X, index, len(classes), L, random_state))
         if family.automatic:
             rows = sample_rows(len(index), random_state)
-            sample = Sample(X[rows].astype(np.float32), index[rows], start.Z[rows], ones[rows], cost[rows])
+            sample = Sample(X[rows], index[rows], start.Z[rows], ones[rows], cost[rows])
             family = family.chosen(sample, family.width(X, weight))
     elif family.automatic:
         family = family_of(model, size, model.alpha_)

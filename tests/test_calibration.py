@@ -19,7 +19,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_score
 
 import ldsvm
 from ldsvm import LDSVMClassifier, fit_path
-from ldsvm.calibration import Fitted, calibrated, left_out
+from ldsvm.calibration import Calibrator, Fitted, calibrated, left_out
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps.features import FeatureRegression
 from ldsvm.maps.linear import Identity
@@ -152,8 +152,11 @@ def test_who_has_probabilities() -> None:
         without = small(**changes).fit(X, y)
         with pytest.raises(AttributeError) as caught:
             without.predict_proba(X)
-        assert "without validation rows; fit it with an eval_set" in str(caught.value.__cause__)
+        assert "fitted without probabilities; fit it again with" in str(caught.value.__cause__)
         assert small(**changes).fit(X, y, eval_set=(X, y)).predict_proba(X).shape == (80, 2)
+    with pytest.raises(AttributeError) as caught:
+        small(calibration=None).predict_proba(X)
+    assert "with calibration=None; set it to 'auto' before the fit" in str(caught.value.__cause__)
     none = small(calibration=None).fit(X, y)
     np.testing.assert_array_equal(none.set_params(calibration="auto").predict(X), small().fit(X, y).predict(X))
     assert not hasattr(none, "predict_proba")
@@ -166,8 +169,23 @@ def test_a_warm_start_and_given_coordinates_calibrate_too() -> None:
     model = small(warm_start=True).fit(X, y)
     first = model.predict_proba(X)
     np.testing.assert_allclose(model.fit(X, y).predict_proba(X), first, atol=0.1)
+    # with the largest mu that "auto" is for coordinates, a fit from the same ones is the same
     given = small(init=np.where(y == 1, 1.0, -1.0)[:, None]).fit(X, y)
-    np.testing.assert_allclose(given.predict_proba(X), first, atol=0.1)
+    np.testing.assert_allclose(given.predict_proba(X), small(mu_max=1e6).fit(X, y).predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid"])
+def test_small_probabilities_keep_their_digits(method: str) -> None:
+    line = np.array([2.0]) if method == "temperature" else np.array([2.0, 0.0])
+    two, scores = Calibrator(method, [line]), np.array([30.0, -30.0])
+    np.testing.assert_allclose(two(scores), two(-scores)[:, ::-1], rtol=1e-12)
+    np.testing.assert_allclose(two(scores)[0, 0], np.exp(-60.0), rtol=1e-12)
+
+
+def test_sigmoids_below_the_smallest_float_still_have_a_largest() -> None:
+    steep = Calibrator("sigmoid", [np.array([1.0, 0.0])] * 3)
+    near = steep(np.array([[-40.0, -41.0, -42.0]]))
+    np.testing.assert_allclose(steep(np.array([[-1000.0, -1001.0, -1002.0]])), near, rtol=1e-12)
 
 
 def test_a_path_of_c_calibrates_each_model() -> None:
@@ -184,6 +202,27 @@ def test_they_are_saved(tmp_path: Path, method: str, K: int) -> None:
     model = small(calibration=method).fit(X, y)
     again = ldsvm.load(ldsvm.save(model, tmp_path / "m"))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("method", "column"),
+    [
+        ("temperature", [-1.0, 1.0]),
+        ("temperature", [0.0]),
+        ("temperature", [np.nan]),
+        ("temperature", [1.0, 1.0, 1.0]),
+        ("sigmoid", [-1.0, 0.0]),
+        ("sigmoid", [1.0]),
+        ("isotonic", [[0.0, 1.0], [1.0, 0.0]]),
+        ("isotonic", [[1.0, 0.0], [0.0, 1.0]]),
+        ("isotonic", [[0.0, 1.0], [0.0, 5.0]]),
+        ("isotonic", [[], []]),
+        ("isotonic", [0.0, 1.0]),
+    ],
+)
+def test_columns_that_no_fit_gives_are_not_read(method: str, column: list[Any]) -> None:
+    with pytest.raises(ValueError, match=f"'{method}' has numbers that no fit gives"):
+        Calibrator.from_json({"method": method, "columns": [column]}, 2)
 
 
 def test_tools_of_scikit_learn_take_them() -> None:

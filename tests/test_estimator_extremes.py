@@ -67,6 +67,8 @@ ACCEPTED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("denormals", {"X": X * 1e-310}, {"map": "linear"}),
     ("large X", {"X": X * 1e12}, {}),
     ("large X, linear", {"X": X * 1e12}, {"map": "linear"}),
+    ("beyond float32, linear", {"X": X * 1e100}, {"map": "linear"}),
+    ("beyond float32, linear, blocks", {"X": X * 1e100, "executor": Serial()}, {"map": "linear"}),
     ("integers", {"X": (X * 10).astype(np.int8)}, {}),
     ("booleans", {"X": X > 0}, {"n_basis": 2}),
     ("half precision", {"X": X.astype(np.float16)}, {}),

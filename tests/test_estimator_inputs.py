@@ -96,6 +96,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], str]] 
     ("negative weight", {"sample_weight": [1] * 59 + [-2]}, {}, ValueError, r"sample_weight\[59\] is -2.0"),
     ("infinite weight", {"sample_weight": [np.inf] + [1] * 59}, {}, ValueError, r"sample_weight\[0\] is inf"),
     ("zero weights", {"sample_weight": np.zeros(60)}, {}, ValueError, "sample_weight is zero for every row"),
+    ("infinite sum of weights", {"sample_weight": np.full(60, 1e308)}, {}, ValueError, "whose sum is infinite; lower"),
     ("weights of text", {"sample_weight": ["a"] * 60}, {}, ValueError, "sample_weight"),
     ("weights 2D", {"sample_weight": np.ones((60, 1))}, {}, ValueError, "sample_weight.* must be 1D"),
     ("empty eval set", {"eval_set": ()}, {}, ValueError, r"eval_set must be a pair \(X_valid, y_valid\), got tuple"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.inspection import permutation_importance
 
-from ldsvm import LDSVMClassifier
+from ldsvm import LDSVMClassifier, load, save
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 5))
@@ -78,3 +80,15 @@ def test_models_of_earlier_versions_are_read() -> None:
     earlier.__setstate__(state)
     np.testing.assert_array_equal(earlier.decision_function(X), model.decision_function(X))
     assert not hasattr(pickle.loads(pickle.dumps(earlier)), "coef_")
+
+
+def test_a_model_from_before_probabilities_is_read(tmp_path: Path) -> None:
+    state = dict(small(alpha=0.1).fit(X, labels(3)).__getstate__())
+    for name in ("calibration", "calibrator_", "alpha_"):
+        del state[name]
+    earlier = LDSVMClassifier.__new__(LDSVMClassifier)
+    earlier.__setstate__(state)
+    assert not hasattr(earlier, "predict_proba") and earlier.alpha_ == 0.1
+    again = load(save(earlier, tmp_path / "m"))
+    np.testing.assert_array_equal(again.decision_function(X), earlier.decision_function(X))
+    assert clone(earlier).fit(X, labels(3)).predict_proba(X).shape == (len(X), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,15 @@ def test_onnxruntime_gives_the_same(tmp_path: Path, model: Any, classes: int) ->
     np.testing.assert_allclose(found["latent"], model.transform(X[rows]), atol=1e-3)
     np.testing.assert_allclose(found["probabilities"][sure], model.predict_proba(X[rows])[sure], atol=1e-3)
     assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_probabilities_far_from_the_training_rows(tmp_path: Path) -> None:
+    # every sigmoid of the scores is below the smallest number of float32
+    model = small(calibration="sigmoid").fit(X[Y < 3], Y[Y < 3])
+    far = [np.array([slope, offset - 200.0]) for slope, offset in model.calibrator_.columns]
+    model.calibrator_ = replace(model.calibrator_, columns=far)
+    found = ran(to_onnx(model, tmp_path / "m.onnx"), X[:50])
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(X[:50]), atol=1e-3)
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [20231100.0, 20231101.0], [-3, 7]])

@@ -107,7 +107,7 @@ class Inputs:
         """Those of the rows with these numbers, ascending, that are here: their numbers and inputs (n, D)."""
         here = numbers[(numbers >= self.offset) & (numbers < self.offset + len(self))]
         found = [X[here[self._within(here, rows)] - self.offset - rows.start] for rows, X in self._parts()]
-        return here, np.concatenate(found).astype(np.float32)
+        return here, np.concatenate(found)
 
     def draw(self, stride: int) -> None:
         """Let `nearest` look at one of every `stride` rows; their inputs are kept while there is memory for them.

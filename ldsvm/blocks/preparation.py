@@ -95,7 +95,7 @@ def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState)
     assert family.n_basis is not None
     M = family.n_basis
     for size in M * 2 ** np.arange(DOUBLED):  # equal rows count once: with many of them more must be drawn
-        X = drawn_rows(team, _numbers(N, min(int(size), N), random_state))
+        X = drawn_rows(team, _numbers(N, min(int(size), N), random_state)).astype(np.float32)
         X = X[distinct_rows(X)]
         if len(X) >= M or size >= N:
             break
@@ -113,7 +113,7 @@ def _numbers(N: int, size: int, random_state: np.random.RandomState) -> Array:
 
 
 def drawn_rows(team: Team, numbers: Array) -> Array:
-    """Return the inputs (n, D) of the rows with these numbers, ascending, in float32."""
+    """Return the inputs (n, D) of the rows with these numbers, ascending."""
     return np.concatenate([inputs for _, inputs in team.call("inputs", numbers)])
 
 

@@ -148,7 +148,7 @@ class Shard(Features):
         misses = np.einsum("nl,nl->n", R, R)
         rows = np.argsort(-misses, kind="stable")[:count]
         place = np.sort(rows)
-        X = self.inputs(place + self.offset)[1]
+        X = self.inputs(place + self.offset)[1].astype(np.float32)
         return misses[rows], X[np.searchsorted(place, rows)]
 
     def _slices(self, width: int) -> Iterator[slice]:

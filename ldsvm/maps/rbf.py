@@ -140,7 +140,7 @@ class RBF(FeatureFamily):
 
 def _chosen(sample: Sample, M: int, gammas: list[float], alphas: tuple[float, ...]) -> tuple[float, float]:
     """Return the best width and ridge with M of the sample's rows as centres."""
-    X = sample.X.astype(np.float64)
+    X = sample.X.astype(np.float32).astype(np.float64)  # in the precision of centres
     distinct = distinct_rows(X)
     centers = X[distinct[np.linspace(0, len(distinct) - 1, min(M, len(distinct))).astype(int)]]
     return choose(sample, lambda gamma: Gaussians(centers, gamma)(X, np.float64), gammas, alphas)
