@@ -153,9 +153,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     classes_ : (K,) labels.
     latent_coef_, intercept_ : (n_svms, L) and (n_svms,) linear SVMs V and b on the latent space.
     coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``.
-    feature_importances_ : (D,) shares of the inputs, which add up to 1; only with ``map="rbf"`` and "adaptive_rbf". The
-        mean squared slope of the scores along each input, times its variance. It describes the model: an input that
-        others can replace may have a large share, where sklearn.inspection.permutation_importance finds none.
+    feature_importances_ : (D,) shares of the inputs, whose sum is 1, or 0 where no score has a slope; only with
+        ``map="rbf"`` and "adaptive_rbf". The mean squared slope of the scores along each input, times its variance. It
+        describes the model: an input that others can replace may have a large share, where
+        sklearn.inspection.permutation_importance finds none.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
     n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor

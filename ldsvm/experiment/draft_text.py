@@ -215,7 +215,7 @@ def _methods(found: Found) -> list[str]:
     if found.rows.kind == "text":
         return [*lines, "    params: {map: linear}", "    search: {C: [0.1, 1, 10, 100]}", *_linear()]
     most = max(1, min(scaled_size(rows, len(set(found.rows.y[~absent(found.rows.y)]))), rows // 2))
-    sizes = [most // 3, most] if most >= 30 and rows <= SMALL else [most]
+    sizes = [most // 3, most, min(3 * most, 3 * rows // 4)] if most >= 30 and rows <= SMALL else [most]
     gammas = [float(f"{factor / found.width:.2g}") for factor in ((0.3, 1, 3) if rows <= LARGE else (0.5, 2))]
     lines += [
         "    search:",

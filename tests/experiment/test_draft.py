@@ -78,7 +78,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     assert {column["name"]: column["role"] for column in prepared.table or []} == {
         "age": "number", "colour": "category", "day": "date", "one": "constant",
     }  # fmt: skip
-    assert config.methods["ours"].search["n_basis"] == [12, 36]  # half of 72 training rows
+    assert config.methods["ours"].search["n_basis"] == [12, 36, 54]  # half of 72 training rows, and three quarters
 
 
 @pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, the training rows are 72")

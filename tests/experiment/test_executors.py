@@ -73,7 +73,7 @@ WRONG = {
     "executor={kind: serial, row: 9}": ["executor.row", '"rows"'],
     "estimator=pca_ldsvm": ["methods.ours", "allowed: an executor only for the estimator ldsvm"],
     "params.early_stopping=true": ["methods.ours", "early_stopping=True needs all rows in one array"],
-    "params.n_basis=auto": ["methods.ours", "n_basis='auto' needs all rows", "a whole number"],
+    "params.n_basis=auto": ["methods.ours", "n_basis='auto' needs all rows", "'scale' and whole numbers"],
     "search.init=[pca, simplex]": ["methods.ours", "init='pca' needs all rows", "'simplex' and 'random'"],
     "strategy={factor: 2, resource: n_samples, min_resources: 50}": ["strategy.resource", '"n_samples"', "max_iter"],
 }

@@ -65,7 +65,7 @@ def test_a_class_of_the_users_takes_its_columns_and_is_stored_with_the_model(
     found = one(place, "[user_steps.Ratio: {columns: [debt, income], factor: 2}]")
     X, y = found.arrays("train", "original")
     assert X.shape[1] == 4  # three towns, one ratio; debt and income are no features of their own
-    assert "1 of columns 'debt', 'income' by Ratio" in found.features[0]
+    assert "1 from columns 'debt', 'income' by Ratio" in found.features[0]
     model = found.whole(LDSVMClassifier(map="linear", random_state=0).fit(X, y))
     data = dumps(model)
     rows = pd.read_csv(place / "t.csv")
