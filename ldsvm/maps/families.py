@@ -37,7 +37,7 @@ def size_of(model: Any, N: float, K: int) -> int | None:
 def family_of(model: Any, size: int | None = None, alpha: float | None = None) -> Family:
     """Return the family for an estimator's ``map`` and what goes with it.
 
-    size: see `size_of`; of no matter where only the kind of family is. alpha: instead of the estimator's.
+    size: see `size_of`; not needed to learn which kind of family it is. alpha: instead of the estimator's.
 
     Examples
     --------

@@ -16,7 +16,7 @@ Params = Mapping[str, Any]
 Needs = Callable[[Params, int, int, int], int]
 
 MOST_FEATURES = 4096  # that our classifier tries when it is to choose
-N_FEATURES = 300  # M without a choice
+N_FEATURES = 300  # of a kernel's approximation, where no number is given
 PAIRS = "the kernel matrix"
 WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  # of n rows; else its arrays
 

@@ -67,7 +67,7 @@ def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
 def single(head: bytes, delimiter: str) -> bool:
     """Return whether a whole value is in single quotes, in the first lines of a file.
 
-    One is enough, whatever the column: the rows that a model is asked about must be read as those it has learned from.
+    One such value is enough, in any column, so that new rows are read as the training rows were.
 
     Examples
     --------
