@@ -13,7 +13,7 @@ from ldsvm import threads
 from ldsvm.blocks.calibration import after_fit
 from ldsvm.blocks.checkpoint import Checkpoint
 from ldsvm.blocks.executors import Team, chosen, repaired
-from ldsvm.blocks.preparation import Facts, Moments, drawn_rows, gaussians, look, moments_of, width
+from ldsvm.blocks.preparation import Facts, Moments, drawn_rows, gaussians, look, moments_of
 from ldsvm.blocks.regressions import Fixed, Learned, ShardRegression
 from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.blocks.steps import ShardSteps
@@ -145,7 +145,7 @@ def _chosen(
         return family.chosen(sample, 1.0)
     assert moments is not None
     begin = family.begin if isinstance(family, AdaptiveRBF) else family
-    return family.chosen(sample, width(begin, moments))
+    return family.chosen(sample, begin.width_of(*moments))
 
 
 def _regression(

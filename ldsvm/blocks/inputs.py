@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ldsvm import memory
-from ldsvm.blocks.nearest import Nearest
 from ldsvm.blocks.source import Block, BlockError, Rows
 from ldsvm.checks import LARGEST, check_labels, check_values
 from ldsvm.maps.features import row_blocks
-from ldsvm.maps.rbf import thinned
+from ldsvm.maps.kmeans import sums_of_nearest, thinned
+from ldsvm.maps.nearest import Nearest
 from ldsvm.typing import Array
 
 UNKNOWN = 2**31  # bytes that are taken for free where nothing tells
@@ -134,20 +133,13 @@ class Inputs:
             yield X if self.stride == 1 else X[thinned(first, first + len(X), self.stride) - first]
 
     def nearest(self, centers: Array) -> tuple[Array, Array]:
-        """One Lloyd step over the rows that were drawn: sums (M, D) and counts (M,) by centre.
-
-        Sums are of inputs as they are: of float32 numbers or bytes they are exact, in any order.
-        """
-        M, D = centers.shape
+        """Sums (M, D) and counts (M,) of the rows that were drawn, by the centre they are nearest to."""
         nearest = Nearest(centers)
-        sums, counts = np.zeros((M, D)), np.zeros(M)
+        sums, counts = np.zeros(centers.shape), np.zeros(len(centers))
         for X in self._every():
-            for rows in row_blocks(len(X), max(M, D)):
-                x = X[rows].astype(np.float64)
-                place = nearest(x)
-                chosen = sp.csr_array((np.ones(len(x)), place, np.arange(len(x) + 1)), shape=(len(x), M))
-                sums += chosen.T @ x
-                counts += np.bincount(place, minlength=M)
+            some, number = sums_of_nearest(X, nearest)
+            sums += some
+            counts += number
         return sums, counts
 
     def _read(self, source: Rows | None, i: int) -> tuple[Any, Any]:

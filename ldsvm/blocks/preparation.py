@@ -11,10 +11,10 @@ from ldsvm.blocks.executors import Team
 from ldsvm.blocks.inputs import joined
 from ldsvm.blocks.source import BlockError
 from ldsvm.checks import LARGEST
-from ldsvm.maps.rbf import RBF, Gaussians, check_spread, distinct_rows, kmeans_work, warn_of_scales, warn_of_size
+from ldsvm.maps.kmeans import kmeans_work, lloyd
+from ldsvm.maps.rbf import RBF, Gaussians, check_spread, distinct_rows, warn_of_size
 from ldsvm.typing import Array
 
-CLOSE = 1e-4  # k-means ends when the centres move less than this share of the variance, as scikit-learn's
 DOUBLED = 5  # how often rows are drawn at most to find as many distinct ones as centres, each time twice as many
 MANY = 2**24  # rows up to which centres are drawn as in memory, which takes an array of all row numbers
 
@@ -71,23 +71,13 @@ def gaussians(
     check_spread(2.0 * float(np.sqrt(within.max())))  # at least, of values with this deviation
     start = _drawn(team, facts.N, family, random_state)
     centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
-    return Gaussians(centers, width(family, moments)), float(np.sqrt(within.mean())) or 1.0
+    return Gaussians(centers, family.width_of(*moments)), float(np.sqrt(within.mean())) or 1.0
 
 
 def moments_of(team: Team, facts: Facts) -> Moments:
     """Return mean and variance of the columns (D,)."""
     mean = team.sum("column_sums") / facts.N
     return mean, team.sum("column_squares", mean) / facts.N
-
-
-def width(family: RBF, moments: Moments) -> float:
-    """Return gamma where it is a number, else the one that "scale" stands for, as `RBF.width` does."""
-    if not isinstance(family.gamma, str):
-        return float(family.gamma)
-    mean, within = moments
-    warn_of_scales(mean, within)
-    variance = float(within.mean() + mean.var())
-    return 1.0 / (len(mean) * variance) if variance > 0 else 1.0
 
 
 def _drawn(team: Team, N: int, family: RBF, random_state: np.random.RandomState) -> Array:
@@ -118,18 +108,9 @@ def drawn_rows(team: Team, numbers: Array) -> Array:
 
 
 def _lloyd(team: Team, N: int, start: Array, variance: float) -> Array:
-    """k-means from a start; a centre that no row is nearest to stays."""
+    """k-means from a start (M, D), as in memory."""
     stride, most = kmeans_work(N, len(start))
-    centers = start.astype(np.float64)
     team.tell("draw", stride)
-    for step in range(most):
-        team.report(f"k-means, step {step + 1} of at most {most}")
-        sums, counts = team.sum("nearest", centers)
-        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], centers)
-        shift = float(np.square(moved - centers).sum())
-        centers = moved
-        if shift <= CLOSE * variance:
-            break
+    found = lloyd(lambda centers: team.sum("nearest", centers), start, most, variance, team.report)
     team.tell("draw", 0)
-    found: Array = centers.astype(np.float32)
     return found

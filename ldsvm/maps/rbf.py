@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ldsvm import threads
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
+from ldsvm.maps.kmeans import kmeans
 from ldsvm.maps.leave_one_out import CENTERS, FEW, ROWS, WIDTHS, Sample, choose, ridges
 from ldsvm.typing import Array
 
-# Lloyd steps after a random start, at least and at most; between them one per row and centre: the fewer rows a centre
-# has, the sooner it settles. On MNIST a tenth of the time of k-means++, and the model's test error is the same.
-KMEANS_STEPS = 3, 20
-PER_CENTRE = 256  # rows for each centre that k-means looks at, up to twice that: more hardly move it
-GOLDEN = 2654435769  # the golden ratio's part beyond one, in units of 2^-32
 # Above this exponent at the data's edge float32 rounding would show in the features; float64 is used instead.
 FLOAT32_RANGE = 500.0
 # Beyond these distances in units of the width, and these widths, every feature is 0 whatever the numbers are.
@@ -112,20 +107,26 @@ class RBF(FeatureFamily):
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
         check_spread(float((X.max(axis=0) - X.min(axis=0)).max()))
-        return Gaussians(self._choose(X, weight, random_state, n_threads), self.width(X, weight))
+        moments = _moments(X, weight)
+        return Gaussians(self._choose(X, weight, random_state, moments), self.width_of(*moments))
 
     def width(self, X: Array, weight: Array | None) -> float:
+        return float(self.gamma) if not isinstance(self.gamma, str) else self.width_of(*_moments(X, weight))
+
+    def width_of(self, middle: Array, within: Array) -> float:
+        """Return gamma where it is a number, else the one that "scale" stands for.
+
+        middle, within: mean and variance of the columns (D,).
+        """
         if not isinstance(self.gamma, str):
             return float(self.gamma)
-        _warn_of_scales(X)
-        # weighted as if rows were repeated; by blocks, so that there is no second copy of X in float64
-        center = np.average(X.mean(axis=1, dtype=np.float64), weights=weight)
-        blocks = row_blocks(*X.shape)
-        squares = np.concatenate([np.square(X[rows] - center).mean(axis=1, dtype=np.float64) for rows in blocks])
-        variance = float(np.average(squares, weights=weight))
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        warn_of_scales(middle, within)
+        variance = float(within.mean() + middle.var())
+        return 1.0 / (len(middle) * variance) if variance > 0 else 1.0
 
-    def _choose(self, X: Array, weight: Array | None, random_state: np.random.RandomState, n_threads: int) -> Array:
+    def _choose(
+        self, X: Array, weight: Array | None, random_state: np.random.RandomState, moments: tuple[Array, Array]
+    ) -> Array:
         distinct = distinct_rows(X)
         M = distinct.size if self.n_basis is None else self.n_basis
         if distinct.size <= M:
@@ -133,9 +134,7 @@ class RBF(FeatureFamily):
                 warn_of_size(M, distinct.size)
             return X[distinct].astype(np.float32)
         start = X[np.sort(random_state.choice(distinct, M, replace=False))].astype(np.float32)
-        if self.centers == "random":
-            return start
-        return _lloyd(X, start, weight, n_threads)
+        return start if self.centers == "random" else kmeans(X, start, weight, float(moments[1].mean()))
 
 
 def _chosen(sample: Sample, M: int, gammas: list[float], alphas: tuple[float, ...]) -> tuple[float, float]:
@@ -165,12 +164,16 @@ def warn_of_size(M: int, distinct: int) -> None:
         )
 
 
-def _warn_of_scales(X: Array) -> None:
-    middle = X.mean(axis=0, dtype=np.float64)
-    within = np.zeros_like(middle)
-    for rows in row_blocks(*X.shape):
-        within += np.square(X[rows] - middle).sum(axis=0) / len(X)
-    warn_of_scales(middle, within)
+def _moments(X: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Return mean and variance of the columns (D,), by blocks so that there is no second copy of X in float64."""
+    share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+    middle, within = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    blocks = list(row_blocks(*X.shape))
+    for rows in blocks:
+        middle += share[rows] @ X[rows].astype(np.float64)
+    for rows in blocks:
+        within += share[rows] @ np.square(X[rows] - middle)
+    return middle, within
 
 
 def warn_of_scales(middle: Array, within: Array) -> None:
@@ -197,47 +200,3 @@ def distinct_rows(X: Array) -> Array:
     rows = np.ascontiguousarray(X + 0.0)  # -0.0 becomes 0.0, so that equal rows have equal bytes
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     return np.sort(np.unique(keys, return_index=True)[1])
-
-
-def kmeans_work(N: int, M: int) -> tuple[int, int]:
-    """Return which rows of N k-means looks at, every so many, and how many steps it takes at most for M centres.
-
-    Examples
-    --------
-    >>> kmeans_work(10_000, 2_500), kmeans_work(60_000, 50)
-    ((1, 4), (4, 20))
-    """
-    stride = max(1, N // (PER_CENTRE * M))
-    return stride, int(np.clip(N // stride // M, *KMEANS_STEPS))
-
-
-def thinned(start: int, stop: int, stride: int) -> Array:
-    """Return one of every `stride` rows from start to stop, by number: the same ones in any part of all rows.
-
-    Which one changes along the golden ratio, so that rows that repeat themselves are all represented.
-
-    Examples
-    --------
-    >>> thinned(0, 20, 4), thinned(10, 20, 4)
-    (array([ 0,  6,  8, 15, 17]), array([15, 17]))
-    """
-    windows = np.arange(start // stride, -(-stop // stride))
-    rows = windows * stride + (windows * GOLDEN % 2**32) * stride // 2**32
-    return rows[(start <= rows) & (rows < stop)]
-
-
-def _lloyd(X: Array, start: Array, weight: Array | None, n_threads: int) -> Array:
-    from sklearn.cluster import KMeans
-
-    positive = len(X) if weight is None else int(np.count_nonzero(weight))
-    stride, steps = kmeans_work(positive, len(start))
-    if stride > 1:
-        rows = thinned(0, len(X), stride) if weight is None else np.flatnonzero(weight)[thinned(0, positive, stride)]
-        X, weight = X[rows], None if weight is None else weight[rows]
-    means = KMeans(start.shape[0], init=start, n_init=1, max_iter=steps, algorithm="lloyd")
-    # scikit-learn adds the threads' partial sums in order of arrival; two terms commute, so up to two threads
-    # give the same bits on every run.
-    with threads.openmp(min(n_threads, 2)):
-        means.fit(X.astype(np.float32, copy=False), sample_weight=None if weight is None else weight / weight.max())
-    centers: Array = means.cluster_centers_.astype(np.float32)
-    return centers

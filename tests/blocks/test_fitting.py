@@ -15,7 +15,8 @@ from ldsvm.blocks.regressions import Fixed
 from ldsvm.blocks.shard import Shard
 from ldsvm.mac.scheme import Scheme
 from ldsvm.maps import rbf
-from ldsvm.maps.rbf import Gaussians, thinned
+from ldsvm.maps.kmeans import thinned
+from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers import block_svm
 from tests.blocks.conftest import cut, far, model
 

@@ -19,7 +19,7 @@ class Nearest:
     """The first of the centres that float64 arithmetic cannot tell from the nearest, however rows lie in blocks.
 
     By |x - c|^2 / 2 = |x|^2 / 2 - x'c + |c|^2 / 2, around the centres' mean, the nearest centre has the least
-    |c|^2 / 2 - x'c. With a relative rounding u that is off by (D + 4) u (|x| + |c|/2) |c| at most. In float32 a row is
+    |c|^2 / 2 - x'c. With a relative rounding u that is off by (D + 6) u (|x| + |c|/2) |c| at most. In float32 a row is
     done where the two least lie farther apart than twice that, the others are done again in float64.
 
     Examples
@@ -29,18 +29,19 @@ class Nearest:
     """
 
     def __init__(self, centers: Array) -> None:
-        self.shift = centers.mean(axis=0)
-        centers = centers - self.shift
-        half = 0.5 * np.einsum("md,md->m", centers, centers)
-        self.reach = float(np.sqrt(2.0 * half.max()))
-        with np.errstate(over="ignore"):  # then no row is sure
-            self.operands = {
-                dtype: (np.ascontiguousarray(centers.T, dtype=dtype), half.astype(dtype)) for dtype in ROUNDING
-            }
+        self.shape = centers.shape
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity, and then no row is sure
+            self.shift = centers.mean(axis=0).astype(np.float32)
+            if not np.isfinite(self.shift).all():
+                self.shift = centers.mean(axis=0)
+            centers = centers - self.shift
+            half = 0.5 * np.einsum("md,md->m", centers, centers)
+            self.reach = float(np.sqrt(2.0 * half.max()))
+            rows = np.vstack([-centers.T, half])
+            self.operands = {dtype: np.ascontiguousarray(rows, dtype=dtype) for dtype in ROUNDING}
 
     def __call__(self, x: Array) -> Array:
-        """Numbers (n,) of the centres nearest to rows x (n, D) float64."""
-        x = x - self.shift
+        """Numbers (n,) of the centres nearest to rows x (n, D), float32 or float64."""
         value, error = self._values(x, np.float32)
         place = value.argmin(axis=1)
         every = np.arange(len(x))
@@ -56,10 +57,11 @@ class Nearest:
     def _values(self, x: Array, dtype: Any) -> tuple[Array, Array]:
         """|c|^2 / 2 - x'c (n, M), and how far they may be off (n,): infinity where the precision is not good enough."""
         unit, tiny, small, large = ROUNDING[dtype]
-        columns, half = self.operands[dtype]
-        size = np.sqrt(np.einsum("nd,nd->n", x, x))
-        error = (x.shape[1] + 4) * (unit * (size + 0.5 * self.reach) * self.reach + tiny)
+        moved = np.ones((len(x), x.shape[1] + 1), dtype)
         with np.errstate(over="ignore", invalid="ignore"):
-            value = x.astype(dtype) @ columns
-            np.subtract(half, value, out=value)
+            # in the precision of x and the shift: of two float32 numbers the difference is rounded once
+            np.subtract(x, self.shift, out=moved[:, :-1], casting="same_kind", dtype=np.result_type(x, self.shift, dtype))
+            size = np.sqrt(np.einsum("nd,nd->n", moved[:, :-1], moved[:, :-1])).astype(np.float64)
+            error = (x.shape[1] + 6) * (unit * (size + 0.5 * self.reach) * self.reach + tiny)
+            value = moved @ self.operands[dtype]
         return value, np.where((size < large) & (small < self.reach < large), error, np.inf)

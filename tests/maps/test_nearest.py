@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldsvm.blocks.nearest import Nearest
+from ldsvm.maps.nearest import Nearest
 
 
 def exact(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
