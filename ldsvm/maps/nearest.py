@@ -60,7 +60,8 @@ class Nearest:
         moved = np.ones((len(x), x.shape[1] + 1), dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             # in the precision of x and the shift: of two float32 numbers the difference is rounded once
-            np.subtract(x, self.shift, out=moved[:, :-1], casting="same_kind", dtype=np.result_type(x, self.shift, dtype))
+            kind = np.result_type(x, self.shift, dtype)
+            np.subtract(x, self.shift, out=moved[:, :-1], casting="same_kind", dtype=kind)
             size = np.sqrt(np.einsum("nd,nd->n", moved[:, :-1], moved[:, :-1])).astype(np.float64)
             error = (x.shape[1] + 6) * (unit * (size + 0.5 * self.reach) * self.reach + tiny)
             value = moved @ self.operands[dtype]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from ldsvm import LDSVMClassifier, RowBlocks, fit_path
 from ldsvm.blocks import BlockError, OnRay, Serial, Threads
@@ -14,7 +15,7 @@ from ldsvm.blocks.executors import Local, WorkerLost
 from ldsvm.blocks.regressions import Fixed
 from ldsvm.blocks.shard import Shard
 from ldsvm.mac.scheme import Scheme
-from ldsvm.maps import rbf
+from ldsvm.maps import kmeans
 from ldsvm.maps.kmeans import thinned
 from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers import block_svm
@@ -130,12 +131,23 @@ def test_centres_are_those_of_lloyds_steps(train: Data) -> None:
 def test_many_rows_for_a_centre_are_thinned_in_k_means_the_same_for_all_blocks(
     train: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rbf, "PER_CENTRE", 5)
+    monkeypatch.setattr(kmeans, "PER_CENTRE", 5)
     one, other = (model().fit(rows, executor=Threads(2)) for rows in (cut(train, 450), cut(train, 1, 331, 650)))
-    np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
-    monkeypatch.setattr(rbf, "PER_CENTRE", 20)  # enough for no centre to be without rows
-    one, other = (model(n_basis=8).fit(*rows) for rows in ((cut(train, 450),), train))  # memory looks at the same ones
-    np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-6)
+    memory = model().fit(*train)
+    assert np.array_equal(one.centers_, other.centers_) and np.array_equal(one.centers_, memory.centers_)
+
+
+def test_centres_are_the_same_to_the_last_bit_in_memory_and_by_blocks() -> None:
+    # without clusters the steps go on to the last; where rounding gives a row to another centre, all later ones differ
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6_000, 20)).astype(np.float32), np.arange(6_000) % 2
+    small = model(n_basis=40, max_iter=1)
+    one, other = (small.fit(*rows).centers_ for rows in ((cut((X, y), 1, 331, 650),), (X, y)))
+    assert np.array_equal(one, other)
+    start = X[np.sort(np.random.RandomState(0).choice(6_000, 40, replace=False))]
+    assert np.array_equal(one, kmeans.kmeans(X.astype(float), start, np.ones(6_000), 1.0))
+    peer = KMeans(40, init=start, n_init=1, max_iter=20, algorithm="lloyd").fit(X)
+    np.testing.assert_allclose(one, peer.cluster_centers_, atol=1e-5)
 
 
 @pytest.mark.parametrize(("memory", "reads"), [(0, True), (100_000, False), (10_000_000, False)])
