@@ -20,7 +20,7 @@ ORDER = (
     "path", "saving", "export",
     "datasets", "methods", "sizes", "",
     "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
-    "experiment.schema_file", "experiment.prepared", "experiment.sources",
+    "experiment.schema_file", "experiment.feature_arrays", "experiment.prepared", "experiment.sources",
     "experiment.search", "experiment.compare", "experiment.trial_run", "tracking",
     "production", "report.plotting", "report", "report.studies", "flows",
 )  # fmt: skip

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ldsvm.atomic import alone
-from ldsvm.datasets import DataError, Dataset, Rows, Split, features, files, large, load, relabel, splits, stored_arrays
+from ldsvm.blocks.connection import ClusterFailed
+from ldsvm.datasets import DataError, Dataset, Split, features, files, load, relabel, splits, stored_arrays
 from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files import snapshots
-from ldsvm.datasets.files.coding import frame
 from ldsvm.datasets.files.roles import listed
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
@@ -29,11 +29,9 @@ from ldsvm.datasets.words import slug
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.schema import Config, SplitConfig
+from ldsvm.experiment.feature_arrays import PARTS, PIPELINE, as_they_came, came, save_inputs, who_converts
 
-PARTS = ("train", "validation", "test")
-FACTS, PIPELINE, SPLIT, EXAMPLE = "facts.json", "features.skops", "split.npz", "example.parquet"
-FITTED = 200_000  # training rows of a table, or of large dense inputs, that the feature steps are fitted to
-BLOCK = 50_000  # rows of a table that become features together
+FACTS, SPLIT, EXAMPLE = "facts.json", "split.npz", "example.parquet"
 LAYOUT = 7  # raise it when what a folder holds, or how it is computed, changes
 EXAMPLES = ("a first text to classify", "a second one")  # the posts of real people are shown nowhere
 
@@ -111,17 +109,6 @@ class Prepared:
 
             return read_parquet(self.folder / EXAMPLE)
         return as_they_came(np.load(self.folder / "example.npy"), self.columns)
-
-
-def as_they_came(X: Any, columns: Sequence[str] | None, table: Sequence[Column] | None = None) -> Any:
-    """Return inputs as a table where their columns have names, and as they are otherwise. table: see `Rows`."""
-    if table is not None:
-        return frame(X, table)
-    if not columns:
-        return X
-    from pandas import DataFrame
-
-    return DataFrame(X, columns=list(columns))
 
 
 def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None) -> list[Prepared]:
@@ -288,11 +275,14 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
     pipe = features.pipeline(
         config.features, kind=data.train.kind, missing=config.dataset.missing, seed=seed, roles=roles
     )
-    described, n_features = _save_inputs(place, pipe, rows, source.numbers(split), seed)
+    try:
+        described, n_features = save_inputs(place, pipe, rows, source.numbers(split), seed, who_converts(config))
+    except ClusterFailed as error:
+        raise DataError(str(error)) from error
     for part in PARTS:
         stored_arrays.save(place, f"y_{part}", _flat(rows[part].y))
     if data.train.table is not None:
-        _came(rows["train"].take(range(5))).to_parquet(place / EXAMPLE)
+        came(rows["train"].take(range(5))).to_parquet(place / EXAMPLE)
     elif data.train.kind != "text":
         first = rows["train"].X[:5]
         stored_arrays.save(place, "example", first.toarray() if data.train.kind == "sparse" else first)
@@ -306,59 +296,6 @@ def _fill(place: Path, config: Config, source: Source, split: Split, seed: int) 
         table = data.train.table or [Column(name, "number") for name in columns]
         facts["schema"] = [asdict(one) for one in seen(rows["train"].X, table)]
     (place / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
-
-
-def _save_inputs(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
-    """Write the inputs after the feature steps; validation and test have no say in them."""
-    if pipe is None:
-        for part in PARTS:
-            X = rows[part].X
-            if large.in_file(X):
-                out = stored_arrays.create(place, f"X_{part}", *X.shape)
-                for start in range(0, len(X), BLOCK):
-                    out[start : start + BLOCK] = X[start : start + BLOCK]
-            else:
-                stored_arrays.save(place, f"X_{part}", X)
-        return [], int(rows["train"].X.shape[1])
-    from ldsvm.experiment.storing import dumps
-
-    train = rows["train"]
-    if train.table is not None or large.in_file(train.X):
-        described, columns = _save_by_blocks(place, pipe, rows, numbers, seed)
-    else:
-        X = features.fit_transform(pipe, train.X, numbers.train, y=train.y)
-        stored_arrays.save(place, "X_train", X)
-        for part in PARTS[1:]:
-            stored_arrays.save(place, f"X_{part}", features.transform(pipe, rows[part].X, rows=getattr(numbers, part)))
-        described, columns = features.describe(pipe), int(X.shape[1])
-    (place / PIPELINE).write_bytes(dumps(pipe))
-    return described, columns
-
-
-def _save_by_blocks(place: Path, pipe: Any, rows: dict[str, Rows], numbers: Split, seed: int) -> tuple[list[str], int]:
-    """Fit the steps to some training rows, or to all where these are few, and write all rows block by block."""
-    train, n = rows["train"], len(rows["train"])
-    fitted = np.arange(n) if n <= FITTED else splits.stratified(train.y, train=FITTED, validation=0, seed=seed).train
-    some = train.take(fitted)
-    X = features.fit_transform(pipe, _came(some), numbers.train[fitted], y=some.y)
-    columns = int(X.shape[1])
-    for part in PARTS:
-        out = stored_arrays.create(place, f"X_{part}", len(rows[part]), columns)
-        left = np.arange(len(out))
-        if part == "train":  # target encoding gives rows that it was fitted to other values than `transform`
-            out[fitted] = X
-            left = np.setdiff1d(left, fitted, assume_unique=True)
-            del X, some
-        for start in range(0, len(left), BLOCK):
-            which = left[start : start + BLOCK]
-            block = _came(rows[part].take(which))
-            out[which] = features.transform(pipe, block, rows=getattr(numbers, part)[which])
-    about = f"fitted to {len(fitted):,} of {n:,} training rows, drawn in proportion to the classes"
-    return features.describe(pipe) + ([about] if len(fitted) < n else []), columns
-
-
-def _came(rows: Rows) -> Any:
-    return as_they_came(rows.X, None, rows.table)
 
 
 def _flat(y: np.ndarray) -> np.ndarray:

@@ -17,7 +17,8 @@ from ldsvm.datasets.summary import sentences
 from ldsvm.experiment.compare.judge import is_cold, warm
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Point
-from ldsvm.experiment.prepared import PARTS, Prepared, divided, draw_split, load_source
+from ldsvm.experiment.feature_arrays import PARTS
+from ldsvm.experiment.prepared import Prepared, divided, draw_split, load_source
 from ldsvm.experiment.search.failure import Kind, KnownFailure
 from ldsvm.experiment.search.search import plan
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job, training_data

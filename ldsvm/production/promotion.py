@@ -18,7 +18,8 @@ from ldsvm.experiment.compare.judge import Score, judge
 from ldsvm.experiment.compare.results import MethodFailed, Result
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
-from ldsvm.experiment.prepared import BLOCK, Prepared, Source, as_they_came, divided, draw_split
+from ldsvm.experiment.feature_arrays import BLOCK, as_they_came
+from ldsvm.experiment.prepared import Prepared, Source, divided, draw_split
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
 from ldsvm.production import new_rows, retraining

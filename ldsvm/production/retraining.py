@@ -17,7 +17,7 @@ from ldsvm.datasets.words import listing, shown
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
-from ldsvm.experiment.prepared import as_they_came
+from ldsvm.experiment.feature_arrays import as_they_came
 from ldsvm.production.drift import Drift, Profile, compare
 from ldsvm.production.input_counts import Inputs, count_bins, count_table
 from ldsvm.production.new_rows import KEPT, Changes

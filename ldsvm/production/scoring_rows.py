@@ -26,7 +26,7 @@ from ldsvm.datasets.table_schema import Allowed, Check
 from ldsvm.datasets.words import row_list, shown
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.config.yaml_merge import found as looked_for
-from ldsvm.experiment.prepared import as_they_came
+from ldsvm.experiment.feature_arrays import as_they_came
 from ldsvm.production.schema_check import allowed, file_of
 
 OWN = ("class", "margin", "model")  # columns of the output beside z0, z1, … and those that are kept

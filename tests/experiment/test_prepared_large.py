@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from ldsvm.datasets import dataset, flaws, large
+from ldsvm.datasets import DataError, dataset, features, flaws, large
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.steps import parse
 from ldsvm.datasets.summary import summarise
+from ldsvm.experiment import feature_arrays
 from ldsvm.experiment import prepared as preparation
+from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
@@ -57,15 +59,15 @@ def content(found: Prepared) -> dict[str, bytes]:
 
 
 @pytest.mark.filterwarnings("ignore:MAC stopped at max_iter")
-@pytest.mark.parametrize("fitted", [preparation.FITTED, 200])
+@pytest.mark.parametrize("fitted", [feature_arrays.FITTED, 200])
 def test_arrays_digest_and_model_are_those_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitted: int
 ) -> None:
     table = customers(600).drop(columns="note") if fitted == 200 else customers(600)  # digests name texts otherwise
-    monkeypatch.setattr(preparation, "FITTED", fitted)
+    monkeypatch.setattr(feature_arrays, "FITTED", fitted)
     (small,) = preparation.prepare(config(tmp_path, table, "small"))
     monkeypatch.setattr(large, "LARGE", 0)
-    monkeypatch.setattr(preparation, "BLOCK", 70)
+    monkeypatch.setattr(feature_arrays, "BLOCK", 70)
     wanted = config(tmp_path, table, "large")
     (found,) = preparation.prepare(wanted)
     assert content(found) == content(small)
@@ -86,15 +88,49 @@ def test_numbers_alone_are_those_of_memory_too(tmp_path: Path, monkeypatch: pyte
     given = config(tmp_path, table, "small").model_copy(update={"features": parse(yaml.safe_load(steps))})
     (small,) = preparation.prepare(given)
     monkeypatch.setattr(large, "LARGE", 0)
-    monkeypatch.setattr(preparation, "BLOCK", 70)
+    monkeypatch.setattr(feature_arrays, "BLOCK", 70)
     paths = given.paths.model_copy(update={"cache": tmp_path / "large"})
     (found,) = preparation.prepare(given.model_copy(update={"paths": paths}))
     assert (found.digest, found.features, found.summary) == (small.digest, small.features, small.summary)
     if steps == "[]":
         assert content(found) == content(small)
-    for part in preparation.PARTS:  # matrix products of other sizes round in other ways
+    for part in feature_arrays.PARTS:  # matrix products of other sizes round in other ways
         ours, theirs = (one.arrays(part, "original")[0] for one in (found, small))
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.server
+def test_blocks_that_ray_converts_are_those_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(feature_arrays, "FITTED", 200)
+    monkeypatch.setattr(feature_arrays, "BLOCK", 70)  # six blocks, two at a time
+    monkeypatch.setattr(large, "LARGE", 0)
+    wanted, calls = config(tmp_path, customers(600), "here"), []
+    (here,) = preparation.prepare(wanted)
+    method = wanted.methods["ours"]
+    fitted_on_ray = method.model_copy(update={"executor": ExecutorConfig(kind="ray", workers=2)})
+    paths = wanted.paths.model_copy(update={"cache": tmp_path / "there"})
+    elsewhere = wanted.model_copy(update={"methods": {"ours": fitted_on_ray}, "paths": paths})
+    plain = features.transform
+    monkeypatch.setattr(features, "transform", lambda *given, **named: calls.append(1) or plain(*given, **named))
+    (there,) = preparation.prepare(elsewhere)
+    assert content(there) == content(here) and there.features == here.features
+    assert not calls and not ray.is_initialized()  # nothing was converted here, and Ray has ended
+
+
+def test_ray_that_cannot_be_joined_is_one_sentence_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_arrays, "BLOCK", 70)
+    wanted = config(tmp_path, customers(600), "cache")
+    executor = ExecutorConfig(kind="ray", address="127.0.0.1:1")
+    wanted = wanted.model_copy(
+        update={"methods": {"ours": wanted.methods["ours"].model_copy(update={"executor": executor})}}
+    )
+    with pytest.raises(DataError, match=r"127\.0\.0\.1:1"):
+        preparation.prepare(wanted)
+    assert not [*(tmp_path / "cache").glob("mine-*/")]
 
 
 def test_reading_and_checking_copy_no_more_than_some_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +141,7 @@ def test_reading_and_checking_copy_no_more_than_some_columns(tmp_path: Path, mon
     def prepare(wanted: Config) -> None:
         source = preparation.load_source(wanted)
         split = preparation.draw_split(wanted, source, 0)
-        parts = [source.data.train.take(getattr(split, part)) for part in preparation.PARTS]
+        parts = [source.data.train.take(getattr(split, part)) for part in feature_arrays.PARTS]
         check_parts(parts[0], parts[1], parts[2], split=split)
         summarise(source.data.train, None)
 
