@@ -64,8 +64,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         `ldsvm.size_path` for the whole curve and `ldsvm.smallest` for budgets of time and memory. None takes every
         distinct training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
         Reduced to the number of distinct training rows, with a warning unless it is the default.
-    centers : {"kmeans", "random"}, default="kmeans"
-        Where the centres come from, or start: k-means on X, or distinct training rows drawn at random.
+    centers : {"kmeans", "random"}, array-like (M, D) or estimator, default="kmeans"
+        Where the centres come from, or start: k-means on X, distinct training rows drawn at random, the rows of an
+        array, or what an estimator such as scikit-learn's MiniBatchKMeans has as ``cluster_centers_`` after ``fit(X)``
+        (a clone is fitted). ``n_basis="scale"`` is then their number; a number sets ``n_clusters``.
     gamma : float, "scale" or "auto", default="auto"
         Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC. "auto" is 0.1, 0.3, 1, 3 or 10 times that, chosen together with
@@ -205,7 +207,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "map": [StrOptions({"rbf", "adaptive_rbf", "linear"}), HasMethods(["fit", "predict"])],
         "n_basis": [Interval(Integral, 1, None, closed="left"), StrOptions({"scale", "auto"}), None],
-        "centers": [StrOptions({"kmeans", "random"})],
+        "centers": [StrOptions({"kmeans", "random"}), "array-like", HasMethods(["fit"])],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale", "auto"})],
         "center_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "z_follows": ["boolean"],
@@ -238,7 +240,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         *,
         map: Any = "rbf",
         n_basis: int | str | None = DEFAULT_BASIS,
-        centers: str = "kmeans",
+        centers: Any = "kmeans",
         gamma: float | str = "auto",
         center_steps: int | str = "auto",
         z_follows: bool = False,

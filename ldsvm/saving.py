@@ -37,7 +37,8 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
 
     path: where, its folder is made when needed and its name taken as it is; an older file there is replaced. Steps
     before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
-    parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that runs when it is read. Raises
+    parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that runs when it is read; for an
+    estimator as ``centers``, the centres. Raises
     NotSaved for anything but an `LDSVMClassifier`, for a map that is somebody else's regressor and for labels or
     parameters that are neither numbers nor texts; for weights that no decision can be computed from; sklearn's
     NotFittedError for an unfitted model.
@@ -166,6 +167,8 @@ def _model(facts: dict[str, Any], arrays: dict[str, Array]) -> LDSVMClassifier:
     params = facts["params"]
     given: dict[str, Any] = params["plain"] | {name: dict(pairs) for name, pairs in params["pairs"].items()}
     given |= {"init": arrays[INIT]} if INIT in arrays else {}
+    if given["centers"] is None:
+        given["centers"] = arrays.get("map.centers", "kmeans")
     model = LDSVMClassifier(**given)
     model._validate_params()
     for name in COUNTS:
@@ -203,6 +206,8 @@ def _params(model: LDSVMClassifier, arrays: dict[str, Array]) -> dict[str, Any]:
     for name, value in model.get_params(deep=False).items():
         if name == "init" and not isinstance(value, str):
             arrays[INIT] = np.asarray(value, dtype=np.float64)
+        elif name == "centers" and not isinstance(value, str):
+            found["plain"][name] = None  # those that the map has
         elif isinstance(value, dict):  # JSON would make texts of its keys
             found["pairs"][name] = [[_plain(name, key), _plain(name, item)] for key, item in value.items()]
         else:

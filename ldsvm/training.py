@@ -25,6 +25,7 @@ from ldsvm.mac.start import CLASS_STARTS, dimensions, simplex_points, starting_c
 from ldsvm.mac.state import MU_LIMIT, Info, Model, Options, Solution, Start
 from ldsvm.maps.base import Map
 from ldsvm.maps.families import family_of, size_of
+from ldsvm.maps.landmarks import named
 from ldsvm.maps.leave_one_out import Sample, sample_rows
 from ldsvm.training_set import training_set
 from ldsvm.typing import Array
@@ -115,7 +116,7 @@ def earlier_map(model: Any, classes: Any) -> Map | None:
 
 def shape_choices(model: Any) -> list[Any]:
     """Return what decides which basis and which SVMs there are: a warm start needs the same."""
-    return [model.n_features_in_, model.map, model.n_basis, model.centers, model.gamma, model.multi_class]
+    return [model.n_features_in_, model.map, model.n_basis, named(model.centers), model.gamma, model.multi_class]
 
 
 @contextmanager

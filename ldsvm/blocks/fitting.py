@@ -119,6 +119,8 @@ def check(model: Any, size: int | None = None) -> Known:
         raise ValueError(_needs_all("map", model.map, "'rbf', 'adaptive_rbf' and 'linear'"))
     if model.n_basis in (None, "auto") and not isinstance(family, Linear):
         raise ValueError(_needs_all("n_basis", model.n_basis, "'scale' and whole numbers"))
+    if hasattr(model.centers, "fit") and not isinstance(family, Linear):
+        raise ValueError(_needs_all("centers", model.centers, "'kmeans', 'random' and an array"))
     if not isinstance(model.init, str) or model.init not in CLASS_STARTS:
         what = model.init if isinstance(model.init, str) else "an array"
         raise ValueError(_needs_all("init", what, "'simplex' and 'random'"))

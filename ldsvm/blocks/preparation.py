@@ -12,6 +12,7 @@ from ldsvm.blocks.inputs import joined
 from ldsvm.blocks.source import BlockError
 from ldsvm.checks import LARGEST
 from ldsvm.maps.kmeans import kmeans_work, lloyd
+from ldsvm.maps.landmarks import as_centers
 from ldsvm.maps.rbf import RBF, Gaussians, check_spread, distinct_rows, warn_of_size
 from ldsvm.typing import Array
 
@@ -69,6 +70,9 @@ def gaussians(
     """Return the basis to begin with, and the spread of the data: the root of the mean variance of the columns."""
     within = moments[1]
     check_spread(2.0 * float(np.sqrt(within.max())))  # at least, of values with this deviation
+    if not isinstance(family.centers, str):
+        centers = as_centers(family.centers, facts.D)
+        return Gaussians(centers, family.width_of(*moments)), float(np.sqrt(within.mean())) or 1.0
     start = _drawn(team, facts.N, family, random_state)
     centers = start if family.centers == "random" else _lloyd(team, facts.N, start, float(within.mean()))
     return Gaussians(centers, family.width_of(*moments)), float(np.sqrt(within.mean())) or 1.0

@@ -176,7 +176,7 @@ class AdaptiveRBF(Family):
     def __init__(
         self,
         n_basis: int | None,
-        centers: str,
+        centers: Any,
         gamma: float | str,
         lam: float | str,
         steps: int | str,

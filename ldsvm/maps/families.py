@@ -6,6 +6,7 @@ from typing import Any
 
 from ldsvm.maps.adaptive_rbf import AdaptiveRBF
 from ldsvm.maps.base import Family
+from ldsvm.maps.landmarks import number_of
 from ldsvm.maps.linear import Linear
 from ldsvm.maps.rbf import RBF
 from ldsvm.maps.regressor import Regressor
@@ -28,7 +29,12 @@ def scaled_size(N: int, K: int) -> int:
 
 
 def size_of(model: Any, N: float, K: int) -> int | None:
-    """Return an estimator's number of basis functions for N rows of K classes, None for all of them."""
+    """Return an estimator's number of basis functions for N rows of K classes.
+
+    None for all rows, and where an estimator that finds the centres will tell.
+    """
+    if not isinstance(model.centers, str) and model.map in ("rbf", "adaptive_rbf"):
+        return number_of(model.centers, model.n_basis)
     if model.n_basis == "scale":
         return scaled_size(int(N), K)
     return None if model.n_basis is None else int(model.n_basis)

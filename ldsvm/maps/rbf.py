@@ -10,6 +10,7 @@ import numpy as np
 from ldsvm.maps.base import Map
 from ldsvm.maps.features import Basis, BasisMap, FeatureFamily, row_blocks
 from ldsvm.maps.kmeans import kmeans
+from ldsvm.maps.landmarks import landmarks
 from ldsvm.maps.leave_one_out import CENTERS, FEW, ROWS, WIDTHS, Sample, choose, ridges
 from ldsvm.typing import Array
 
@@ -75,7 +76,8 @@ class RBF(FeatureFamily):
     Parameters
     ----------
     n_basis : M; None takes every distinct training row as a centre ("nonparametric").
-    centers : "kmeans" (Lloyd from random rows) or "random" (distinct training rows).
+    centers : "kmeans" (Lloyd from random rows), "random" (distinct training rows), an array (M, D), or an estimator
+        that finds them (see `landmarks`).
     gamma : 1 / (2 sigma^2), "scale" for 1 / (D Var(X)) as in scikit-learn's SVC, or "auto" for one of WIDTHS times it.
     lam : ridge on W, or "auto" for one of ALPHAS.
     asked : whether n_basis was somebody's choice; only then is its reduction worth a warning.
@@ -84,7 +86,7 @@ class RBF(FeatureFamily):
     largest = 1e18  # centres are kept, and k-means runs, in float32
 
     def __init__(
-        self, n_basis: int | None, centers: str, gamma: float | str, lam: float | str, asked: bool = True
+        self, n_basis: int | None, centers: Any, gamma: float | str, lam: float | str, asked: bool = True
     ) -> None:
         self.n_basis, self.centers, self.gamma, self.lam, self.asked = n_basis, centers, gamma, lam, asked
 
@@ -127,6 +129,8 @@ class RBF(FeatureFamily):
     def _choose(
         self, X: Array, weight: Array | None, random_state: np.random.RandomState, moments: tuple[Array, Array]
     ) -> Array:
+        if not isinstance(self.centers, str):
+            return landmarks(self.centers, X, weight, self.n_basis, random_state)
         distinct = distinct_rows(X)
         M = distinct.size if self.n_basis is None else self.n_basis
         if distinct.size <= M:
