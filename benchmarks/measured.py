@@ -22,7 +22,7 @@ RECORDS = ROOT / "docs" / "measured"
 EARLIER = RECORDS / "earlier.md"
 README = ROOT / "README.md"
 PAGES = (README, ROOT / "docs" / "results" / "measured.md")
-HEADLINES = ("accuracy", "adaptive", "predict", "fit", "calibration", "shards")  # what README shows, the first line of each
+HEADLINES = ("accuracy", "adaptive", "predict", "fit", "calibration", "shards")  # the first line of each is in README
 BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = "| what | result | command | commit |\n| --- | --- | --- | --- |\n"
 

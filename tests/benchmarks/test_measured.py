@@ -28,7 +28,8 @@ def test_readme_shows_six_figures_that_each_stand_on_their_own() -> None:
 
 def test_a_record_takes_the_place_of_earlier_figures(tmp_path: Path) -> None:
     earlier = tmp_path / "earlier.md"
-    earlier.write_text("| what | result | command |\n| --- | --- | --- |\n| a | 1 | `fit` |\n| b | 2 | `data` |\n", "utf-8")
+    head = "| what | result | command |\n| --- | --- | --- |\n"
+    earlier.write_text(f"{head}| a | 1 | `fit` |\n| b | 2 | `data` |\n", "utf-8")
     assert measured.earlier_rows(tmp_path, earlier) == [("a", "1", "`fit`"), ("b", "2", "`data`")]
     (tmp_path / "data.json").touch()
     assert measured.earlier_rows(tmp_path, earlier) == [("a", "1", "`fit`")]
