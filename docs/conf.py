@@ -33,6 +33,9 @@ exclude_patterns = ["_build", "_ext", "gallery/*", "measured/*", "**/GALLERY_HEA
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
+if "sphinx_gallery.gen_gallery" not in extensions:
+    exclude_patterns.append("auto_gallery")
+    suppress_warnings += ["toc.excluded", "toc.not_readable"]
 html_math_renderer = "mathml"
 
 autodoc_typehints = "none"
