@@ -2,8 +2,8 @@
 The dial: error against size
 ============================
 
-`ldsvm.size_path` fits models of several sizes. Learned centres need far fewer basis functions than k-means centres for
-the same error; a Gaussian SVM has as many as it likes.
+`ldsvm.size_path` fits models of several sizes. Learned centres need far fewer basis functions than k-means centres
+for the same error; a Gaussian SVM has as many as it likes.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ X_fit, X_valid, y_fit, y_valid = train_test_split(X, y, test_size=0.3, stratify=
 sizes = [10, 20, 40, 80, 160]
 models = {
     "learned centres": ldsvm.LDSVMClassifier(
-        map="adaptive_rbf", gamma=0.05, alpha=1e-2, center_steps=3000, random_state=0
+        map="adaptive_rbf", gamma=0.05, alpha=1e-2, center_steps=1500, random_state=0
     ),
     "k-means centres": ldsvm.LDSVMClassifier(random_state=0),
 }

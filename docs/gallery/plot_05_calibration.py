@@ -2,8 +2,9 @@
 Are the probabilities right?
 ============================
 
-Of all test rows whose class has a probability of 70 %, about 70 % should be of it. ``predict_proba`` needs no second fit;
-scikit-learn's ``CalibratedClassifierCV`` fits the model five times more. The data are noisy, so that nobody can be sure.
+Of all test rows whose class has a probability of 70 %, about 70 % should be of it. ``predict_proba`` needs no
+second fit; scikit-learn's ``CalibratedClassifierCV`` fits the model five times more. The data are noisy, so that
+nobody can be sure: the five fits have the lower log loss here, and take five times as long.
 """
 
 import time

@@ -2,9 +2,10 @@
 Drift over weeks, and what the gate did
 =======================================
 
-Each week new digits arrive, from the fourth on dimmer and dimmer. A challenger is trained on old and new rows; it becomes
-the champion only when McNemar's test on rows that neither was trained on says that it is better beyond chance. The k-th
-challenger of one champion is tested at the level 0.05 / (k (k + 1)), so that all together promote noise in 5 % of cases.
+Each week new digits arrive, from the fourth on dimmer and dimmer. A challenger is trained on old and new rows; it
+becomes the champion only when McNemar's test on rows that neither was trained on says that it is better beyond
+chance. The k-th challenger of one champion is tested at the level 0.05 / (k (k + 1)), so that all together promote
+noise in 5 % of cases.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 The three steps of an iteration
 ===============================
 
-Three classes in a latent plane. The start puts each class on a corner of a simplex. The F-step regresses these coordinates on
-the inputs; the g-step draws the SVMs' lines; the Z-step moves each sample from F(x) towards its side of the lines.
+Three classes in a latent plane. The start puts each class on a corner of a simplex. The F-step regresses these
+coordinates on the inputs; the g-step draws the SVMs' lines; the Z-step moves a sample from F(x) towards its side of
+the lines where that lowers the hinge by more than the penalty on the way costs.
 """
 
 import matplotlib.pyplot as plt
@@ -12,24 +13,25 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
+from ldsvm.solvers.box_qp import solve
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 corners = np.array([[np.cos(a), np.sin(a)] for a in np.pi / 2 + 2 * np.pi * np.arange(3) / 3])
-model = LDSVMClassifier(n_basis=40, gamma=0.03, alpha=0.5, C=1.0, init=corners[y], calibration=None, random_state=0)
+model = LDSVMClassifier(n_basis=40, gamma=0.03, alpha=0.5, C=0.3, init=corners[y], calibration=None, random_state=0)
 
 
-def lines(ax, fitted):
-    span = np.linspace(-2, 2, 2)
-    for k, (v, b) in enumerate(zip(fitted.latent_coef_, fitted.intercept_, strict=True)):
+def lines(ax):
+    span = np.linspace(-3, 3, 2)
+    for k, (v, b) in enumerate(zip(model.latent_coef_, model.intercept_, strict=True)):
         ax.plot(span, -(b + v[0] * span) / v[1], color=f"C{k}")
 
 
-early = model.set_params(max_iter=1, tol=0).fit(X, y) if False else model.fit(X, y)
-Z = early.transform(X)
+model.fit(X, y)
+Z = model.transform(X)
+V, b = model.latent_coef_, model.intercept_
 signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
-short = np.maximum(0, 1 - signs * (Z @ early.latent_coef_.T + early.intercept_))
-step = (short * signs) @ early.latent_coef_
+moved, _ = solve(Z, V, b, signs, np.full(signs.shape, 2 * model.C / model.mu))  # the exact Z-step
 pictures = [
     "start: corners of a simplex",
     "F-step: ridge regression on the inputs",
@@ -42,8 +44,8 @@ for i, (ax, title) in enumerate(zip(axes, pictures, strict=True)):
     shown = corners[y] if i == 0 else Z
     ax.scatter(*shown.T, c=[f"C{k}" for k in y], s=10)
     if i >= 2:
-        lines(ax, early)
+        lines(ax)
     if i == 3:
-        ax.quiver(*Z.T, *step.T, color="0.4", width=0.004)
-    ax.set(title=title, xlim=(-1.6, 1.6), ylim=(-1.4, 1.6), aspect="equal")
+        ax.quiver(*Z.T, *(moved - Z).T, color="0.4", width=0.004, angles="xy", scale_units="xy", scale=1)
+    ax.set(title=title, xlim=(-2.2, 2.2), ylim=(-1.9, 2.2), aspect="equal")
 plt.show()

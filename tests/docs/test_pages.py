@@ -20,7 +20,8 @@ from ldsvm.experiment.config.load import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", *(p for p in DOCS.rglob("*.md") if p.parent.name not in ("measured", "auto_gallery"))])
+OTHERS = {"measured", "auto_gallery", "_build"}
+PAGES = [ROOT / "README.md", *sorted(p for p in DOCS.rglob("*.md") if not OTHERS & {*p.relative_to(DOCS).parts})]
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SETUP = re.compile(r"<!-- setup: [^\n]*\n(.*?)-->", re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run here: [^\n]+ -->\n$")  # a reason is given; names are checked all the same
