@@ -45,7 +45,8 @@ numpydoc_class_members_toctree = False
 html_theme = "pydata_sphinx_theme"
 html_title = "ldsvm"
 html_show_sourcelink = False
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,

@@ -40,7 +40,7 @@ def models(found: dict[str, Any]) -> dict[str, Any]:
         below = {}
         for name, field in model.model_fields.items():
             for inner in inside(field.annotation):
-                if inner not in every.values():
+                if inner not in every.values() and inner not in below.values():
                     start = "" if model.__name__ == "Config" else f"{title}."
                     below[f"{start}{name}"] = inner
         every |= {key: value for key, value in models(below).items() if value not in every.values()}
@@ -57,7 +57,7 @@ def inside(annotation: Any) -> list[Any]:
 
 
 def section(title: str, model: Any) -> str:
-    text = paragraphs(model.__doc__ or "")
+    text = paragraphs(model.__doc__ or "", {*model.model_fields})
     rows = [
         f"| `{name}` | {cell(spelled(field.annotation))}{bounds(field)} | {default(field)} |"
         for name, field in model.model_fields.items()
@@ -67,12 +67,15 @@ def section(title: str, model: Any) -> str:
     return f"## {name}\n\n{text}\n\n{head}" + "\n".join(rows) + "\n"
 
 
-def paragraphs(text: str) -> str:
-    """Return a docstring as Markdown, where `key: words.` begins a line of a list."""
+def paragraphs(text: str, keys: set[str]) -> str:
+    """Return a docstring as Markdown, where words on a key, as in `key: words.`, begin a line of a list."""
+
+    def item(found: re.Match[str]) -> str:
+        names = found[1].split(", ")
+        return f"\n- {', '.join(f'`{name}`' for name in names)}: " if {*names} <= keys else found[0]
+
     lines = "\n".join(line.strip() for line in text.strip().splitlines())
-    return re.sub(
-        r"(?<=[.,;:)\s])\b((?:[a-z_0-9]+, )*[a-z_0-9]+): ", lambda m: f"\n- `{m[1]}`: ", lines, flags=re.ASCII
-    )
+    return re.sub(r"(?<=[.,;:)\s])\b((?:\w+, )*\w+): ", item, lines)
 
 
 def spelled(annotation: Any) -> str:
