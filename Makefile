@@ -20,7 +20,8 @@ help:
 	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys;'
 	@echo '            its runs reach data/, LDSVM_DATA_HOME, RUNS and the folders of DATA'
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
-	@echo 'make measured  README.md'\''s table of measurements anew from docs/measured'
+	@echo 'make measured  the tables of README.md and docs/results anew from docs/measured'
+	@echo 'make docs   the site, in docs/_build/html, with the figures of the gallery; opens it where there is a browser'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
@@ -76,11 +77,17 @@ lock: $(READY)
 measured: $(READY)
 	@$(PY) -m benchmarks.measured
 
+# Figures whose script is as it was are kept. A terminal on a screen opens the site; elsewhere its path is enough.
+docs: $(READY)
+	@MPLBACKEND=agg $(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "$$PWD/docs/_build/html/index.html"
+	@if [ -t 1 ] && [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then $(PY) -m webbrowser "file://$$PWD/docs/_build/html/index.html"; fi
+
 clean: export RUNS := $(RUNS)
 clean:
 	@for file in "$$RUNS"/service/*.pid; do [ ! -e "$$file" ] || \
 		{ echo "RUNS=$$RUNS is in use by what make up started; allowed: a folder after make down" >&2; exit 2; }; done
-	rm -rf "$$RUNS" data/prepared dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf "$$RUNS" data/prepared dist docs/_build docs/auto_gallery .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # PYTHON chooses the interpreter; without it the first of these that is new enough.
@@ -99,4 +106,4 @@ $(READY): requirements.lock
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test lint types ui paper up down status measured lock clean
+.PHONY: help run test lint types ui paper up down status measured docs lock clean

@@ -23,7 +23,8 @@ def _parser() -> argparse.ArgumentParser:
         + "\n\nAll but large_table, pipeline, story, tabular and imports need MNIST, data and baselines also 20\n"
         "newsgroups: set LDSVM_DATA_HOME to their folder, or be online. tabular needs tables/ there, files of a CSV\n"
         "dialect with the class in the last column. With --quick none needs more than what is installed.\n\n"
-        "What README quotes: python -m benchmarks --all --json-dir docs/measured (three hours), then make measured.",
+        "What README and docs/results quote: python -m benchmarks --all --json-dir docs/measured (three hours),\n"
+        "then make measured.",
     )
     parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
     parser.add_argument("--all", action="store_true", help="run all, each in a process of its own")

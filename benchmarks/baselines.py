@@ -88,7 +88,7 @@ TITLES = {"mnist10": "MNIST, 10,000 training images", "pcmac": "PC or Mac, mean 
 
 
 def quoted_tables(result: Result) -> str:
-    """Return README's tables: each method's test error in %, here and in the paper, two methods to a line."""
+    """Return the tables of the page of results: test errors in %, here and in the paper, two methods to a line."""
     return "\n".join(_side_by_side(name, [r for r in result.rows if r["experiment"] == name]) for name in TITLES)
 
 

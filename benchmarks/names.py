@@ -1,4 +1,4 @@
-"""The benchmarks, in the order in which README quotes them, and what each measures."""
+"""The benchmarks, in the order in which the page of results quotes them, and what each measures."""
 
 from __future__ import annotations
 

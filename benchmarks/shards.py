@@ -307,13 +307,13 @@ def quoted(result: Result) -> list[tuple[str, str]]:
         (
             f"one fit on blocks of rows: {LARGE:,} distorted MNIST images of 784 bytes, 1,000 fixed centres, 10 "
             f"iterations, against {FIRST:,} images in memory",
-            f"{blocks['us a row']:.0f} microseconds a row and {memory['us a row']:.0f} ({ratio:.2f} times: k-means "
-            f"looks at a part of the rows); {peak:.1f} GiB at its peak",
+            f"{blocks['us a row']:.0f} µs a row, {memory['us a row']:.0f} in memory ({ratio:.2f} times); "
+            f"{peak:.1f} GiB at its peak",
         ),
         (
             "the same on Ray: two workers against one, an iteration of 800,000 rows",
-            f"{speed:.2f} times as fast; measured costs predict the time within {100 * off:.0f} %, and {far:.2f} of "
-            f"their worth for 32 machines at 1e9 rows, {near:.2f} at 1e8",
+            f"{speed:.2f} times as fast; the cost model predicts the time within {100 * off:.0f} %, and an "
+            f"efficiency on 32 machines of {far:.2f} at 1e9 rows, {near:.2f} at 1e8",
         ),
         (
             "1,000 learned centres, `z_follows`, 1,500,000 images shifted, turned, stretched and bent",

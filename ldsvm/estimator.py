@@ -69,7 +69,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         array, or what an estimator such as scikit-learn's MiniBatchKMeans has as ``cluster_centers_`` after ``fit(X)``
         (a clone is fitted). ``n_basis="scale"`` is then their number; a number sets ``n_clusters``.
     gamma : float, "scale" or "auto", default="auto"
-        Width of phi_m(x) = exp(-gamma |x - c_m|^2), gamma = 1 / (2 sigma^2) in the paper's letters. "scale" is
+        Width of ``phi_m(x) = exp(-gamma |x - c_m|^2)``, ``gamma = 1 / (2 sigma^2)`` in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC. "auto" is 0.1, 0.3, 1, 3 or 10 times that, chosen together with
         ``alpha``. The learned widths start there; with these it is 1, 3 or 10 times that.
     center_steps : int or "auto", default="auto"
@@ -109,7 +109,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         planned when the steps there have converged.
     tol : float, default=1e-2
         The alternation has converged when the penalised objective falls by less than this share; the run has when
-        |Z - F(X)| is below this share of |F(X)|.
+        ``|Z - F(X)|`` is below this share of ``|F(X)|``.
     max_iter : int, default=200
         MAC iterations at most; reaching it raises a ConvergenceWarning.
     early_stopping : bool, default=False

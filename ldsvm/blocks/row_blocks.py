@@ -79,7 +79,7 @@ class RowBlocks(Rows):
         cls, where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], label: str,
         columns: Sequence[str] | None = None, rows: int = ROWS,
     ) -> Self:  # fmt: skip
-        """Take a Parquet file, a folder of them, a glob such as "rows/2024-*.parquet", or a list of these.
+        """Take a Parquet file, a folder of them, a glob such as ``rows/2024-*.parquet``, or a list of these.
 
         label: the column of labels. columns: those of the inputs, all others by default; a single column may hold one
         list of D numbers, or D bytes, in every row. rows: of a block, about; never less than a row group of the file.

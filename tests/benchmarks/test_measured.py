@@ -1,4 +1,4 @@
-"""README's tables are those that the records in docs/measured make."""
+"""The tables of README and of the page of results are those that docs/measured makes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,26 @@ from benchmarks.harness import Bar, Result, read_json, write_json
 from benchmarks.names import NAMES
 
 
-def test_readme_says_what_was_measured() -> None:
-    text = measured.README.read_text(encoding="utf-8")
-    assert "<!-- measured: figures -->" in text
+@pytest.mark.parametrize("page", measured.PAGES, ids=lambda page: page.name)
+def test_pages_say_what_was_measured(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    names = ["headlines"] if page == measured.README else ["figures", "earlier"]
+    assert all(f"<!-- measured: {name} -->" in text for name in names)
     assert measured.replaced(text) == text, "run make measured"
+
+
+def test_readme_shows_six_figures_that_each_stand_on_their_own() -> None:
+    rows = measured.headlines().splitlines()[2:]
+    assert len(rows) == 6 and not any("the same" in row or "that " in row for row in rows)
+
+
+def test_a_record_takes_the_place_of_earlier_figures(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier.md"
+    head = "| what | result | command |\n| --- | --- | --- |\n"
+    earlier.write_text(f"{head}| a | 1 | `fit` |\n| b | 2 | `data` |\n", "utf-8")
+    assert measured.earlier_rows(tmp_path, earlier) == [("a", "1", "`fit`"), ("b", "2", "`data`")]
+    (tmp_path / "data.json").touch()
+    assert measured.earlier_rows(tmp_path, earlier) == [("a", "1", "`fit`")]
 
 
 @pytest.mark.parametrize("name", sorted(place.stem for place in measured.RECORDS.glob("*.json")))
