@@ -1,8 +1,9 @@
-"""Transformers of scikit-learn's kind that an experiment file names by import path, such as ``my_steps.Ratio``.
+"""Classes of scikit-learn's kind that an experiment file names by import path, such as ``my_steps.Ratio``.
 
 To import is to run code, and models that hold such a class are refused where it is not expected. So the environment
-variable ``LDSVM_TRANSFORMERS`` lists the import paths that a process may use, separated by commas. Files and command
-lines of this machine add theirs to it; what a deployed run names must be on the operator's list.
+variable ``LDSVM_TRANSFORMERS`` lists the import paths, of transformers and of classifiers, that a process may use,
+separated by commas. Files and command lines of this machine add theirs to it; what a deployed run names must be on the
+operator's list.
 """
 
 from __future__ import annotations
@@ -50,23 +51,32 @@ def permitted() -> list[str]:
     found = []
     for path in listed():
         try:
-            made = load_class(path)
+            made = imported(path, path)
         except DataError:
             continue
-        found.append(f"{made.__module__}.{made.__qualname__}")
+        if isinstance(made, type):
+            found.append(f"{made.__module__}.{made.__qualname__}")
     return found
+
+
+def imported(path: str, what: str) -> Any:
+    """Return what an import path leads to, None where its module has no such name. what: for messages.
+
+    Raises `DataError` when this process may not use it, or its module cannot be imported.
+    """
+    if path not in listed():
+        raise DataError(f"{what} is not allowed here; allowed: the import paths in {LIST}.")
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name, None)
+    except Exception as error:  # whatever a module does when it is imported
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{what}: {module} cannot be imported ({type(error).__name__}: {reason}).") from error
 
 
 def load_class(path: str) -> Any:
     """Return the class with an import path. Raises `DataError` where there is none, or no transformer."""
-    if path not in listed():
-        raise DataError(f"features.{path} is not allowed here; allowed: the import paths in {LIST}.")
-    module, _, name = path.rpartition(".")
-    try:
-        found = getattr(import_module(module), name, None)
-    except Exception as error:  # whatever a module does when it is imported
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"features.{path}: {module} cannot be imported ({type(error).__name__}: {reason}).") from error
+    found = imported(path, f"features.{path}")
     if not isinstance(found, type) or not all(hasattr(found, method) for method in ("fit", "transform", "get_params")):
         raise DataError(
             f"features.{path} is {shown(str(found))}; allowed: a class with fit, transform and get_params, as "
@@ -87,5 +97,10 @@ def make(path: str, params: Mapping[str, Any]) -> Any:
 
 def source_digest(path: str) -> str:
     """Return a digest of the file that a transformer's class is from, so that a change of it is noticed."""
-    file = getattr(import_module(load_class(path).__module__), "__file__", None)
+    return digest_of(load_class(path))
+
+
+def digest_of(found: Any) -> str:
+    """Return a digest of the file that a class is from; empty for one that is from no file."""
+    file = getattr(import_module(found.__module__), "__file__", None)
     return "" if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()

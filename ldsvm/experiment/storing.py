@@ -8,7 +8,7 @@ before anything is built.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import BytesIO
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
@@ -76,6 +76,11 @@ ALLOWED = frozenset(
     [("ObjectNode", name) for name in (*OURS, *OLD, *SCIKIT_LEARN)]
     + [(reader, name) for reader, names in VALUES.items() for name in names]
 )
+CODED = "ldsvm.methods.coded_labels.CodedLabels"
+STRANGERS = frozenset({  # what classifiers of other packages may hold besides what the user trusts
+    ("ObjectNode", CODED), ("ObjectNode", "sklearn.preprocessing._label.LabelEncoder"), ("TypeNode", "numpy.str_"),
+    ("DefaultDictNode", "collections.defaultdict"), ("BytearrayNode", "builtins.bytearray"),
+})  # fmt: skip
 TRUSTED = [*OURS, FOLDS, "numpy.dtype"]
 SCHEMA = "schema.json"  # of skops: the tree of objects
 
@@ -84,24 +89,26 @@ class UntrustedModel(ValueError):
     """A file holds what no model of ours holds; the message is one sentence."""
 
 
-def dumps(fitted: Any) -> bytes:
+def dumps(fitted: Any, more: Collection[str] | None = None) -> bytes:
     """Return a fitted estimator of ours, or a pipeline of our feature steps around it, in skops's format.
 
-    Raises UntrustedModel when it holds an object that `loads` would refuse.
+    more: for a classifier that is not ours, the import paths of classes that the user trusts. Raises UntrustedModel
+    when it holds an object that `loads` would refuse.
     """
     from skops.io import dumps as to_bytes
 
     data: bytes = to_bytes(fitted)
-    check(data)
+    check(data, more)
     return data
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, more: Collection[str] | None = None) -> Any:
     """Return what `dumps` was given. Raises UntrustedModel, before anything is built, for other content."""
     from skops.io import loads as from_bytes
 
-    check(data)
-    return from_bytes(_with_names_of_today(data), trusted=trusted())
+    check(data, more)
+    strangers = [] if more is None else [CODED, *more]
+    return from_bytes(_with_names_of_today(data), trusted=[*trusted(), *strangers])
 
 
 def trusted() -> list[str]:
@@ -109,8 +116,8 @@ def trusted() -> list[str]:
     return [*TRUSTED, *permitted()]
 
 
-def check(data: bytes) -> None:
-    """Raise UntrustedModel unless all objects in `data` are of the list above, or transformers that may be used here.
+def check(data: bytes, more: Collection[str] | None = None) -> None:
+    """Raise UntrustedModel unless all objects in `data` are of the list above, or classes that may be used here.
 
     It builds nothing of the file, and imports nothing that the file names.
 
@@ -137,14 +144,30 @@ transformers that LDSVM_TRANSFORMERS lists.
             f"The model cannot be read ({error!s:.100}); allowed: models in skops's format."
         ) from error
     allowed = ALLOWED | {("ObjectNode", name) for name in permitted()}
-    for node in _objects(tree):
-        reader, name = str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
+    if more is not None:
+        _check_stranger(tree, allowed | STRANGERS, more)
+    for node in _objects(tree) if more is None else ():
+        reader, name = _kind(node)
         if (reader, name) not in allowed:
             raise UntrustedModel(
                 f"The model holds {name:.100} ({reader:.30}), which no model of ours needs; "
                 f"allowed: models that ldsvm has written, with transformers that {LIST} lists."
             )
     _check_repeats(tree)
+
+
+def _check_stranger(tree: Any, allowed: Collection[tuple[str, str]], more: Collection[str]) -> None:
+    """Raise UntrustedModel with everything that a classifier of another package holds and the user does not trust."""
+    kinds = {_kind(node) for node in _objects(tree)}
+    if new := sorted({name for reader, name in kinds if (reader, name) not in allowed and name not in more}):
+        raise UntrustedModel(
+            f"it holds {', '.join(new)}; add to the method, if you trust this: trusted: [{', '.join(new)}]"
+        )
+
+
+def _kind(node: dict[str, Any]) -> tuple[str, str]:
+    """Return the name of an object's reader, and of its class."""
+    return str(node.get("__loader__")), f"{node.get('__module__')}.{node.get('__class__')}"
 
 
 def _check_repeats(tree: Any) -> None:

@@ -23,7 +23,7 @@ from ldsvm.experiment.search.failure import Kind, KnownFailure
 from ldsvm.experiment.search.search import plan
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job, training_data
 from ldsvm.experiment.search.worker import Runner, Tell
-from ldsvm.methods import check_memory, lookup
+from ldsvm.methods import MissingPackage, check_memory, lookup
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
@@ -84,6 +84,11 @@ def _tried(
     config: Config, name: str, method: MethodConfig, prepared: Prepared, labels: str, runner: Runner
 ) -> Iterator[Remark]:
     """Yield what one fit of at most ROWS rows says: how long a search takes, what memory it lacks, why it fails."""
+    try:
+        lookup(method.estimator).make()
+    except MissingPackage as error:
+        yield Remark("odd", name, f"{sentence(str(error))}.")
+        return
     data = training_data(prepared, labels, method.labels)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

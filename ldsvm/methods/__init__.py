@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ldsvm.methods.by_path import NotAClassifier
 from ldsvm.methods.registry import METHODS, Method, check_memory, lookup, shared
+from ldsvm.methods.rivals import MissingPackage
 
-__all__ = ["METHODS", "Method", "check_memory", "lookup", "shared"]
+__all__ = ["METHODS", "Method", "MissingPackage", "NotAClassifier", "check_memory", "lookup", "shared"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ldsvm import memory as machine
+from ldsvm.datasets.transformers import is_path
+from ldsvm.methods import by_path, memory, neighbours, others, ours, reductions, rivals, sizes, svm
 from ldsvm.methods import explicit_features as features
-from ldsvm.methods import memory, neighbours, others, ours, reductions, sizes, svm
 
 # Widths 1 / (D Var(X)) of inputs in [0, 1]: about 0.1 for tens of them, 0.01 for many hundreds.
 GAMMA = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -29,7 +31,8 @@ class Method:
     fitted -> the arrays a prediction memory. space: the values that `search: default` tries, by parameter. needs:
     (params, n, m, d) -> bytes it takes at its peak for n training rows, m rows to predict and d inputs, see
     `ldsvm.methods.memory`. iterative: True when `fit` takes `eval_set`, the training keeps a `history_`, and points
-    that differ only in C share their work through `ldsvm.fit_path`.
+    that differ only in C share their work through `ldsvm.fit_path`. version: tells a class by import path from what it
+    was before a change; results depend on it.
     """
 
     make: Callable[[], Any]
@@ -39,6 +42,7 @@ class Method:
     total: Callable[[Any], int | None] = sizes.total
     arrays: Callable[[Any], list[np.ndarray]] = sizes.arrays
     iterative: bool = False
+    version: Callable[[], str] = str
 
 
 OURS = {"n_basis": (100, "scale"), "C": (0.3, 1.0, 3.0, 10.0)}  # it chooses gamma and alpha itself
@@ -94,6 +98,8 @@ METHODS: dict[str, Method] = {
     "hist_gradient_boosting": Method(
         others.hist_gradient_boosting, {"learning_rate": (0.1, 0.3), "max_leaf_nodes": (7, 31)}, memory.copies(2)
     ),
+    "lightgbm": Method(rivals.lightgbm, {"learning_rate": (0.1, 0.3), "num_leaves": (7, 31)}, memory.copies(2)),
+    "xgboost": Method(rivals.xgboost, {"learning_rate": (0.1, 0.3), "max_depth": (3, 6)}, memory.copies(2)),
 }
 
 
@@ -117,12 +123,17 @@ def shared(estimator: Any, *, seed: int, n_jobs: int) -> Any:
 
 
 def lookup(name: str) -> Method:
-    """Return the method called `name`; raise KeyError with one sentence when there is none."""
+    """Return the method called `name`; raise KeyError with one sentence when there is none.
+
+    A name with a dot is the import path of a classifier, which nothing imports before it is made.
+    """
     if name in METHODS:
         return METHODS[name]
+    if is_path(name):
+        return Method(partial(by_path.make, name), version=partial(by_path.version, name))
     near = get_close_matches(name, METHODS, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
-    raise KeyError(f'unknown estimator "{name}"{hint} Allowed: {", ".join(METHODS)}')
+    raise KeyError(f'unknown estimator "{name}"{hint} Allowed: {", ".join(METHODS)}, or an import path')
 
 
 def check_memory(name: str, params: Mapping[str, Any], n: int, m: int, d: int, available: int | None = None) -> None:

@@ -50,13 +50,15 @@ def arrays(fitted: Any) -> list[Array]:
 def _parts(fitted: Any) -> list[Size]:
     if type(fitted).__name__ == "Coarser":
         return _parts(fitted.model)
+    if type(fitted).__name__ == "CodedLabels":
+        return _parts(fitted.estimator)
     steps = [step for _, step in fitted.steps] if hasattr(fitted, "steps") else [fitted]
     return [_rule(step)(step) for step in steps]
 
 
 def _rule(step: Any) -> Callable[[Any], Size]:
-    # by name: looking a type up must not import what nobody has fitted
-    return next(RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in RULES)
+    # by name: looking a type up must not import what nobody has fitted; of a stranger nothing is known
+    return next((RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in RULES), _plain())
 
 
 def _flat(*found: Any) -> list[Array]:
@@ -111,6 +113,19 @@ def _trees(step: Any) -> Size:
     return Size(leaves, leaves, [np.asarray(step._baseline_prediction), *(tree.nodes for tree in trees)])
 
 
+def _lightgbm(step: Any) -> Size:
+    """Leaves, and the model as the package writes it: its trees are not to be had as arrays."""
+    text = step.booster_.model_to_string()
+    leaves = sum(int(line.partition("=")[2]) for line in text.splitlines() if line.startswith("num_leaves="))
+    return Size(leaves, leaves, [np.frombuffer(text.encode(), np.uint8)])
+
+
+def _xgboost(step: Any) -> Size:
+    booster = step.get_booster()
+    leaves = sum(tree.count("leaf=") for tree in booster.get_dump())
+    return Size(leaves, leaves, [np.frombuffer(booster.save_raw(), np.uint8)])
+
+
 RULES: dict[str, Callable[[Any], Size]] = {
     "LDSVMClassifier": _ours,
     "KNeighborsClassifier": _featured(lambda s: int(s.n_samples_fit_), "_fit_X", "_y"),
@@ -130,4 +145,6 @@ RULES: dict[str, Callable[[Any], Size]] = {
     "KMeansGaussians": _featured(lambda s: len(s.centers_), "centers_"),
     "MLPClassifier": _network,
     "HistGradientBoostingClassifier": _trees,
+    "LGBMClassifier": _lightgbm,
+    "XGBClassifier": _xgboost,
 }

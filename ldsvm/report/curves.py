@@ -129,7 +129,7 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
 def _line(config: Config, name: str, found: Sequence[Outcome | None]) -> Line:
     good = [outcome if outcome is not None and outcome.judged else None for outcome in found]
     estimator = config.methods[name].estimator
-    family = 0 if lookup(estimator).iterative else 1 + list(METHODS).index(estimator)
+    family = 0 if lookup(estimator).iterative else 1 + [*METHODS, estimator].index(estimator)
     error = [None if o is None else 100 * o.error for o in good]
     low, high = ([None if o is None else 100 * o.bounds[k] for o in good] for k in (0, 1))
     return Line(name, family, error, low, high)

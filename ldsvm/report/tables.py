@@ -68,7 +68,7 @@ def _row(outcome: Outcome) -> list[str]:
         "–" if outcome.train_alone_s is None else seconds(outcome.train_alone_s),
         _short(outcome.predict_all_us),
         f"{100 * outcome.valid_error:.2f}",
-        f"{outcome.parameter_bytes / 1000:.1f}",
+        f"{outcome.parameter_bytes / 1000:.1f}" if outcome.parameter_bytes else "–",
         "–" if outcome.peak_mib is None else _short(outcome.peak_mib),
         point(outcome.params),
     ]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ldsvm import solvers
-from ldsvm.experiment.config.schema import JudgeConfig
+from ldsvm.datasets.transformers import is_path
+from ldsvm.experiment.config.schema import JudgeConfig, MethodConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
@@ -60,6 +61,8 @@ class Score:
 class Judged:
     """What fitting and judging one point gave. model: only ours, which is kept.
 
+    stored: a classifier by import path as bytes, None where it holds what the user does not trust.
+
     importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
     line.
@@ -78,6 +81,7 @@ class Judged:
     importances: dict[str, float] = field(default_factory=dict)
     model: Any = None
     latent: Any = None
+    stored: bytes | None = None
 
 
 def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
@@ -126,13 +130,14 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
     first, method = fit.model, lookup(job.method.estimator)
     answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
+    stored, unkept = _stored(answers, job.method)
     score = judge(answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs)
     return Judged(
         score=score,
         valid_error=data.valid_error(first),
         train_s=fit.seconds,
         peak_mib=fit.peak_mib,
-        notes=fit.notes,
+        notes=[*fit.notes, *unkept],
         history=[dict(row) for row in getattr(first, "history_", [])],
         stop_reason=reason(first),
         best_iter=getattr(first, "best_iter_", None),
@@ -140,7 +145,22 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
         importances=_importances(model, prepared.columns_of_features()) if method.iterative else {},
         model=answers if method.iterative else None,
         latent=_latent(model, method, data),
+        stored=stored,
     )
+
+
+def _stored(model: Any, method: MethodConfig) -> tuple[bytes | None, list[str]]:
+    """Return a classifier by import path as bytes; or None, and one sentence on why it is not kept."""
+    if not is_path(method.estimator):
+        return None, []
+    from ldsvm.experiment.storing import UntrustedModel, dumps
+
+    try:
+        return dumps(model, method.trusted), []
+    except UntrustedModel as error:
+        return None, [f"The model is not kept: {error}"]
+    except Exception as error:  # whatever skops says of what it cannot hold
+        return None, [f"The model is not kept: skops cannot hold it ({type(error).__name__}: {error!s:.200})."]
 
 
 def fit_on_one_thread(job: Job, prepared: Prepared, labels: str, _: Tell) -> float:

@@ -33,10 +33,12 @@ from ldsvm.experiment.search.search import Executor, OnTrials, best, run_search
 from ldsvm.experiment.search.trial import Job, OnStep, Trial, fit_job
 from ldsvm.experiment.search.worker import Runner, Stopped
 from ldsvm.experiment.sources import check_code, code
+from ldsvm.methods import MissingPackage, lookup
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
 LATENT, MODEL = "latent.npy", "model.skops"
+STRANGER = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
 LAYOUT = 2  # raise it when what a result's folder holds changes
 
 
@@ -54,7 +56,7 @@ def _key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) 
     method, split = config.methods[name], prepared.seed - config.seed
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
-        split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs,
+        split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs, lookup(method.estimator).version(),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
@@ -117,6 +119,8 @@ def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
         from ldsvm.experiment.storing import dumps
 
         (folder / MODEL).write_bytes(dumps(judged.model))
+    if judged.stored is not None:
+        (folder / STRANGER).write_bytes(judged.stored)
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,10 @@ def compete(
     match = Match(prepared, problem.labels, config.limits, runner)
     result = Result(problem.name, name, method.estimator, [], number, prepared.digest, time.time())
     try:
+        lookup(method.estimator).make()
+    except MissingPackage as error:
+        return replace(result, failure=failure_of(error)), None
+    try:
         with _joined(method) as there:
             return _compete(config, match, there, result, on_trials, on_step, executor)
     except ClusterFailed as error:
@@ -223,7 +231,7 @@ def _compete(
         result,
         params={**method.params, **point},
         train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
-        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
+        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent", "stored")},
     )
     return replace(done, seconds=time.time() - started), judged
 

@@ -19,7 +19,7 @@ from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
 from ldsvm.experiment.config.spaces import ROWS, Range
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
-from ldsvm.methods import lookup
+from ldsvm.methods import MissingPackage, NotAClassifier, lookup
 
 MOST_POINTS = 100_000  # of a grid; they are all held in memory
 
@@ -29,8 +29,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
 
     path: the file, looked for from the working directory and then from `root`, the project's folder.
     overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
-    `root/conf/base.yaml`. Transformers that the file names may be used from now on, but in deployed runs, see
-    `ldsvm.datasets.transformers`. Raises ConfigError with one sentence.
+    `root/conf/base.yaml`. Transformers and classifiers that the file names by import path may be used from now on, but
+    in deployed runs, see `ldsvm.datasets.transformers`. Raises ConfigError with one sentence.
     """
     tree = tree_of(path, overrides, root=root)
     try:
@@ -38,7 +38,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
     except ValidationError as error:
         raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
     if not is_deployed():
-        permit(config.transformers)
+        permit([*config.transformers, *config.classifiers])
     _check_names(config, path)
     _check_claims(config, path)
     _check_production(config, path)
@@ -173,7 +173,12 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     size = math.prod(len(values) for values in method.space.values() if isinstance(values, list))
     if size > MOST_POINTS:
         raise ConfigError(f"{where}.search has {size:,} combinations; allowed: {MOST_POINTS:,} at most.")
-    known = list(lookup(method.estimator).make().get_params())
+    try:
+        known = list(lookup(method.estimator).make().get_params())
+    except MissingPackage:
+        return  # its row says so
+    except NotAClassifier as error:
+        raise ConfigError(f"{where}: {error}") from None
     for section, keys in (("params", method.params), ("search", method.space)):
         for key in keys:
             if key not in known:

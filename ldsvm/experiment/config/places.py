@@ -75,10 +75,10 @@ def check_deployed(config: Config, root: Path) -> None:
             for file in files:
                 confine({f"{key}, which reads {file},": file}, root)
     _check_addresses(config)
-    for path in config.transformers:
+    for section, path in [("features", p) for p in config.transformers] + [("methods", p) for p in config.classifiers]:
         if path not in listed():
             names = ", ".join(listed()) or "none"
-            raise ConfigError(f"features has {path}; allowed in a deployed run: {names}, as {LIST} says.")
+            raise ConfigError(f"{section} has {path}; allowed in a deployed run: {names}, as {LIST} says.")
 
 
 def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[Path] = ()) -> None:

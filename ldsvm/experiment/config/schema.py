@@ -173,12 +173,13 @@ class LimitsConfig(Frozen):
 
 
 class MethodConfig(Frozen):
-    """One method: the estimator's registry name, its fixed parameters, and the values to try.
+    """One method: the estimator's registry name or a classifier's import path, its parameters, and the values to try.
 
     labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
     answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
     search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
     strategy: None fits every point of the grid. executor: who fits it over blocks of rows, None for all rows in memory.
+    trusted: for an import path, classes that its fitted model may hold; the model is kept where they are all there is.
     """
 
     estimator: str
@@ -187,6 +188,7 @@ class MethodConfig(Frozen):
     strategy: StrategyConfig | None = None
     labels: Literal["original"] | None = None
     executor: ExecutorConfig | None = None
+    trusted: tuple[Annotated[str, Field(pattern=r"^\w+(\.\w+)+$")], ...] = ()
 
     @field_validator("estimator")
     @classmethod
@@ -205,6 +207,10 @@ class MethodConfig(Frozen):
 
     @model_validator(mode="after")
     def _ranges_are_drawn_from(self) -> MethodConfig:
+        if self.search == "default" and is_path(self.estimator):
+            raise ValueError("allowed: values by parameter, as an import path has no default search")
+        if self.trusted and not is_path(self.estimator):
+            raise ValueError("allowed: trusted only for an import path")
         ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
         if ranges and (self.strategy is None or self.strategy.n_candidates is None):
             raise ValueError(f"allowed: a range, as {ranges[0]} has, only together with strategy.n_candidates")
@@ -273,6 +279,11 @@ class Config(Frozen):
     def transformers(self) -> list[str]:
         """Import paths among the features."""
         return [step.name for step in self.features if is_path(step.name)]
+
+    @property
+    def classifiers(self) -> list[str]:
+        """Import paths among the methods."""
+        return [method.estimator for method in self.methods.values() if is_path(method.estimator)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:

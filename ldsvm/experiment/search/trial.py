@@ -137,6 +137,8 @@ class Job:
         facts = [LAYOUT, code(), method.estimator, {**method.params, **point, **self.limits}, self.seed, place]
         if method.executor is not None:  # sums over blocks end in other digits; where the workers are does not matter
             facts.append(method.executor.model_dump(exclude={"address"}))
+        if version := lookup(method.estimator).version():
+            facts.append(version)
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 
