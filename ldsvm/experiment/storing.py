@@ -42,6 +42,8 @@ MOVED = {
 }
 FOLDS = "sklearn.model_selection._split.StratifiedKFold"  # of a TargetEncoder
 SCIKIT_LEARN = (
+    "sklearn.cluster._kmeans.KMeans",
+    "sklearn.cluster._kmeans.MiniBatchKMeans",
     "sklearn.compose._column_transformer.ColumnTransformer",
     "sklearn.decomposition._pca.PCA",
     "sklearn.decomposition._truncated_svd.TruncatedSVD",
