@@ -29,6 +29,7 @@ from ldsvm.experiment.config.schema import Config, JudgeConfig, LimitsConfig, Me
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.search.journal import Journal
+from ldsvm.experiment.search.learned import Shelf
 from ldsvm.experiment.search.search import Executor, OnTrials, best, run_search
 from ldsvm.experiment.search.trial import Job, OnStep, Trial, fit_job
 from ldsvm.experiment.search.worker import Runner, Stopped
@@ -218,7 +219,8 @@ def _compete(
 ) -> tuple[Result, Judged | None]:
     """Fill an empty result."""
     seed, started = match.prepared.seed, result.started
-    trials = _search(config, match, method, on_trials, on_step, executor)
+    study = f"{result.problem}, {result.method}, split {result.split}"
+    trials = _search(config, match, method, study, on_trials, on_step, executor)
     # The work of all points: it depends neither on how many ran at a time nor on what a journal had.
     result = replace(result, trials=trials, search_s=sum(trial.seconds for trial in trials))
     try:
@@ -237,7 +239,13 @@ def _compete(
 
 
 def _search(
-    config: Config, match: Match, method: MethodConfig, on_trials: OnTrials, on_step: OnStep, executor: Executor | None
+    config: Config,
+    match: Match,
+    method: MethodConfig,
+    study: str,
+    on_trials: OnTrials,
+    on_step: OnStep,
+    executor: Executor | None,
 ) -> list[Trial]:
     """Search on the executor; where Ray cannot be had and the file allows it, here, from where the journal stands."""
     find = partial(
@@ -250,6 +258,7 @@ def _search(
         place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
         rows=match.prepared.sizes["train"],
         checkpoints=config.checkpoints,
+        shelf=Shelf(config.paths.runs / "studies" / f"{config.name}.db", study),
     )
     if executor is not None:
         try:

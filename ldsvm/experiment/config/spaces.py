@@ -7,12 +7,13 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Discriminator, Field, FiniteFloat, Tag, model_validator
+from pydantic import BaseModel, Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
 Scalar = bool | int | float | str | None
 Ends = Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]
 WholeEnds = Annotated[list[Annotated[int, Field(ge=-(2**31), lt=2**31)]], Field(min_length=2, max_length=2)]
 Point = dict[str, Any]
+SAMPLERS = ("tpe", "random")
 ROWS = "n_samples"  # the resource of halving that is no parameter of an estimator
 
 
@@ -83,13 +84,32 @@ class StrategyConfig(BaseModel, frozen=True, extra="forbid"):
     min_resources (successive halving; together or not at all): every point is fitted with `min_resources` of the
     resource, then the best 1 / factor of them with factor times as much, and so on, and at last the best with
     everything. resource: "n_samples", rows of the training set, or a whole-number parameter of the estimator such as
-    max_iter.
+    max_iter. sampler: "tpe" learns from the trials so far where to try next, by Optuna, `batch` (4) points at a time;
+    "random" draws without learning.
     """
 
     n_candidates: int | None = Field(default=None, ge=1, le=100_000)
+    sampler: str | None = None
+    batch: int | None = Field(default=None, ge=1, le=1_000)
     factor: int | None = Field(default=None, ge=2)
     resource: str | None = None
     min_resources: int | None = Field(default=None, ge=1)
+
+    @field_validator("sampler")
+    @classmethod
+    def _known_sampler(cls, value: str | None) -> str | None:
+        if value not in (None, *SAMPLERS):
+            more = "; gp and cmaes need packages that are not installed" if value in ("gp", "cmaes") else ""
+            raise ValueError(f"allowed: {', '.join(SAMPLERS)}{more}")
+        return value
+
+    @model_validator(mode="after")
+    def _sampler_with_candidates(self) -> StrategyConfig:
+        if self.sampler is not None and (self.n_candidates is None or self.factor is not None):
+            raise ValueError("allowed: a sampler only with n_candidates, and without factor")
+        if self.batch is not None and self.sampler is None:
+            raise ValueError("allowed: a batch only with a sampler")
+        return self
 
     @model_validator(mode="after")
     def _whole_halving(self) -> StrategyConfig:

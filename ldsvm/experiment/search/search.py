@@ -14,6 +14,7 @@ from ldsvm.experiment.config.spaces import ROWS, Point, draw, grid
 from ldsvm.experiment.search.failure import Failure, KnownFailure
 from ldsvm.experiment.search.halving import Ask, Halving, rank
 from ldsvm.experiment.search.journal import Journal
+from ldsvm.experiment.search.learned import Learned, Shelf
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
 
@@ -26,9 +27,17 @@ class SearchFailed(KnownFailure):
     """No point could be fitted; the kind is that of the first failure."""
 
 
-def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> tuple[list[Point], Halving]:
-    """Return the points of a search, the grid or random ones of it, and who says which to fit: all, or by halving."""
+def plan(
+    method: MethodConfig, *, seed: int, rows: int | None = None, shelf: Shelf | None = None
+) -> tuple[list[Point], Halving | Learned]:
+    """Return the points of a search, the grid or random ones of it, and who says which to fit: all, or by halving.
+
+    With a sampler the points are those of the first batch, and become more. shelf: for optuna-dashboard.
+    """
     strategy = method.strategy
+    if strategy is not None and strategy.sampler is not None:
+        learned = Learned(method.space, strategy, seed, shelf)
+        return learned.points, learned
     count, resource = (None, None) if strategy is None else (strategy.n_candidates, strategy.resource)
     points = grid(method.space) if count is None else draw(method.space, count, seed)
     if resource == ROWS:
@@ -68,6 +77,7 @@ def run_search(
     place: str = "",
     rows: int | None = None,
     checkpoints: Path | None = None,
+    shelf: Shelf | None = None,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
@@ -77,10 +87,10 @@ def run_search(
     far and how many are planned, first for those of the journal, then after each job. journal: gives the trials of an
     earlier search and gets every new one as soon as its job is done; place: names the data and their labelling in it.
     rows: of the training set; a rung with as many is the last one. checkpoints: folder for those of fits over blocks of
-    rows.
+    rows. shelf: where optuna-dashboard finds a search with a sampler.
     """
     journal = Journal(None) if journal is None else journal
-    points, halving = plan(method, seed=seed, rows=rows)
+    points, halving = plan(method, seed=seed, rows=rows, shelf=shelf)
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
