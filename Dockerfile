@@ -10,10 +10,15 @@ COPY pyproject.toml README.md LICENSE ./
 COPY ldsvm ldsvm
 COPY data/catalog.yaml data/catalog.yaml
 RUN /venv/bin/uv pip install --no-cache --compile-bytecode --python /venv/bin/python --no-deps --no-build-isolation .
-# What only tests, lint and builds need: the extra `dev`, what nothing else of the lock depends on, and uv.
+# What only tests, lint, builds and the site need: the extras `dev` and `docs`, what nothing else of the lock depends
+# on, and uv.
 RUN /venv/bin/uv pip uninstall --python /venv/bin/python \
     onnxruntime hatchling mypy polars pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml uv \
-    ast-serialize execnet flatbuffers iniconfig librt mypy-extensions polars-runtime-32 tomlkit trove-classifiers
+    ast-serialize execnet flatbuffers iniconfig librt mypy-extensions polars-runtime-32 tomlkit trove-classifiers \
+    crepes mapie sphinx pydata-sphinx-theme numpydoc sphinx-gallery sphinx-copybutton myst-parser umap-learn pynndescent \
+    accessible-pygments alabaster babel beautifulsoup4 docutils imagesize mdit-py-plugins roman-numerals \
+    snowballstemmer soupsieve sphinxcontrib-applehelp sphinxcontrib-devhelp sphinxcontrib-htmlhelp \
+    sphinxcontrib-jsmath sphinxcontrib-qthelp sphinxcontrib-serializinghtml
 
 FROM python:3.11-slim
 # /data has results, prepared data and caches; the code belongs to root and is not written to.
