@@ -28,7 +28,15 @@ extensions = [
 ]
 if os.environ.get("LDSVM_DOCS") != "text":  # the tests build without the gallery's figures
     extensions.append("sphinx_gallery.gen_gallery")
-exclude_patterns = ["_build", "_ext", "gallery/*", "measured/*", "**/GALLERY_HEADER.rst", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "gallery/*",
+    "measured/*",
+    "**/GALLERY_HEADER.rst",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
