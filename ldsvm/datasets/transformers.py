@@ -57,16 +57,24 @@ def permitted() -> list[str]:
     return found
 
 
-def load_class(path: str) -> Any:
-    """Return the class with an import path. Raises `DataError` where there is none, or no transformer."""
+def import_from(path: str, section: str) -> Any:
+    """Return what an import path names, None where its module has nothing of that name.
+
+    section: of the file, for the sentences. Raises `DataError` for a path that is not allowed here, or no module.
+    """
     if path not in listed():
-        raise DataError(f"features.{path} is not allowed here; allowed: the import paths in {LIST}.")
+        raise DataError(f"{section}.{path} is not allowed here; allowed: the import paths in {LIST}.")
     module, _, name = path.rpartition(".")
     try:
-        found = getattr(import_module(module), name, None)
+        return getattr(import_module(module), name, None)
     except Exception as error:  # whatever a module does when it is imported
         reason = " ".join(str(error).split())[:200]
-        raise DataError(f"features.{path}: {module} cannot be imported ({type(error).__name__}: {reason}).") from error
+        raise DataError(f"{section}.{path}: {module} cannot be imported ({type(error).__name__}: {reason}).") from error
+
+
+def load_class(path: str) -> Any:
+    """Return the class with an import path. Raises `DataError` where there is none, or no transformer."""
+    found = import_from(path, "features")
     if not isinstance(found, type) or not all(hasattr(found, method) for method in ("fit", "transform", "get_params")):
         raise DataError(
             f"features.{path} is {shown(str(found))}; allowed: a class with fit, transform and get_params, as "
@@ -86,6 +94,7 @@ def make(path: str, params: Mapping[str, Any]) -> Any:
 
 
 def source_digest(path: str) -> str:
-    """Return a digest of the file that a transformer's class is from, so that a change of it is noticed."""
-    file = getattr(import_module(load_class(path).__module__), "__file__", None)
+    """Return a digest of the file that what an import path names is from, so that a change of it is noticed."""
+    module = getattr(import_from(path, "features"), "__module__", None) or path.rpartition(".")[0]
+    file = getattr(import_module(module), "__file__", None)
     return "" if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()

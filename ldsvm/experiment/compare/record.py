@@ -20,6 +20,7 @@ import numpy as np
 
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.datasets.stored_arrays import plain
+from ldsvm.datasets.transformers import source_digest
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare import results
 from ldsvm.experiment.compare.judge import Judged, fit_and_judge, fit_on_one_thread
@@ -37,7 +38,7 @@ from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
 LATENT, MODEL = "latent.npy", "model.skops"
-LAYOUT = 2  # raise it when what a result's folder holds changes
+LAYOUT = 3  # raise it when what a result's folder holds changes
 
 
 def place(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -> Path:
@@ -54,7 +55,8 @@ def _key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) 
     method, split = config.methods[name], prepared.seed - config.seed
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
-        split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs,
+        split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs, config.metrics,
+        config.search.objective, *map(source_digest, config.metric_paths),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
@@ -146,10 +148,10 @@ class Match:
             points = zip(job.points, job.orders, strict=True)
             return [Trial(dict(p), i, seconds=spent, failure=stop.failure) for p, i in points]
 
-    def judge(self, job: Job, how: JudgeConfig, on_step: OnStep) -> Judged:
+    def judge(self, job: Job, how: JudgeConfig, metrics: Sequence[str], on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
         judged: Judged = self.runner.call(
-            fit_and_judge, job, self.prepared, self.labels, how,
+            fit_and_judge, job, self.prepared, self.labels, how, metrics,
             limit_s=(3 if how.refit else 2) * self.limits.fit_s, memory=self._memory(job), tell=on_step,
         )  # fmt: skip
         return judged
@@ -216,7 +218,7 @@ def _compete(
     try:
         point = best(trials).params
         job = Job(method, (point,), (0,), seed, config.n_jobs)
-        judged = match.judge(job, config.judge, on_step)
+        judged = match.judge(job, config.judge, config.metrics, on_step)
     except Exception as error:
         return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
     done = replace(
@@ -242,6 +244,7 @@ def _search(
         place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
         rows=match.prepared.sizes["train"],
         checkpoints=config.checkpoints,
+        objective=config.search.objective,
     )
     if executor is not None:
         try:

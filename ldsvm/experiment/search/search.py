@@ -16,6 +16,7 @@ from ldsvm.experiment.search.halving import Ask, Halving, rank
 from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
+from ldsvm.metrics import DEFAULT
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
 
@@ -41,7 +42,15 @@ def plan(method: MethodConfig, *, seed: int, rows: int | None = None) -> tuple[l
     return points, Halving(len(points), strategy, math.inf if resource is None else method.settings[resource])
 
 
-def jobs(method: MethodConfig, points: Sequence[Point], asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
+def jobs(
+    method: MethodConfig,
+    points: Sequence[Point],
+    asked: Sequence[Ask],
+    *,
+    seed: int,
+    n_jobs: int,
+    objective: str = DEFAULT,
+) -> list[Job]:
     """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
     shared = lookup(method.estimator).iterative and method.executor is None
     groups: dict[Any, list[tuple[int, Point]]] = {}
@@ -52,7 +61,8 @@ def jobs(method: MethodConfig, points: Sequence[Point], asked: Sequence[Ask], *,
     found = []
     for group in groups.values():
         orders, together = zip(*group, strict=True)
-        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1]))  # a rung's points have the same resource
+        # A rung's points have the same resource.
+        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1], objective=objective))
     return found
 
 
@@ -68,6 +78,7 @@ def run_search(
     place: str = "",
     rows: int | None = None,
     checkpoints: Path | None = None,
+    objective: str = DEFAULT,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
@@ -84,7 +95,8 @@ def run_search(
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
-        work = [_kept(job, place, checkpoints) for job in jobs(method, points, asked, seed=seed, n_jobs=n_jobs)]
+        wanted = jobs(method, points, asked, seed=seed, n_jobs=n_jobs, objective=objective)
+        work = [_kept(job, place, checkpoints) for job in wanted]
         for trials in _finished(work, run, executor, journal, place):
             rung += trials
             on_trials([*done, *rung], halving.total)
@@ -142,7 +154,7 @@ def _found(job: Job, journal: Journal, place: str) -> dict[int, Trial]:
 
 
 def best(trials: Sequence[Trial]) -> Trial:
-    """Return the trial with the smallest validation error of those that had everything; ties: see `halving.rank`.
+    """Return the trial with the smallest loss of those that had everything; ties: see `halving.rank`.
 
     Raises SearchFailed with the first failure when every such trial failed, or there was none for failures before.
     """
