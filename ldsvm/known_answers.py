@@ -43,13 +43,13 @@ class KnownAnswers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the labels (n,) of rows X (n,)."""
         return self.predicted[X]
 
-    @available_if(_has("probabilities"))
+    @available_if(_has("probabilities"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the probabilities (n, K) of rows X (n,)."""
         assert self.probabilities is not None
         return self.probabilities[X]
 
-    @available_if(_has("decisions"))
+    @available_if(_has("decisions"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the decision values of rows X (n,)."""
         assert self.decisions is not None

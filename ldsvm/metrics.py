@@ -166,15 +166,23 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
             found[one.name] = Measured(None, reason=str(error))
     there = [one for one in metrics if found[one.name].value is not None]
     rng, values = np.random.default_rng(seed), np.full((resamples if there else 0, len(there)), np.nan)
-    for row in values:
-        again = answers.take(rng.integers(len(answers), size=len(answers)))
-        row[:] = [_or_nan(one, again) for one in there]
+    with _unchecked():
+        for row in values:
+            again = answers.take(rng.integers(len(answers), size=len(answers)))
+            row[:] = [_or_nan(one, again) for one in there]
     for one, column in zip(there, values.T, strict=True):
         good = column[~np.isnan(column)]
         if len(good) >= UNDEFINED * resamples:
             low, high = np.percentile(good, [2.5, 97.5])
             found[one.name] = Measured(found[one.name].value, float(low), float(high))
     return found
+
+
+def _unchecked() -> Any:
+    """Return a context in which scikit-learn does not check again what it has checked for the whole set."""
+    from sklearn import config_context
+
+    return config_context(assume_finite=True, skip_parameter_validation=True)
 
 
 def _or_nan(metric: Metric, answers: Answers) -> float:

@@ -92,11 +92,11 @@ def test_the_bootstrap_interval_is_that_of_a_mean_and_seeded() -> None:
     # of an error of 20 % of 400 rows the standard deviation is 2 %
     codes = np.zeros(400, dtype=int)
     answers = Answers(np.array([0, 1]), codes, (np.arange(400) % 5 == 0).astype(int))
-    found, again = (measure(["accuracy"], answers, 3, resamples=2000) for _ in range(2))
-    assert found == again != measure(["accuracy"], answers, 4, resamples=2000)
+    found, again = (measure(["accuracy"], answers, 3, resamples=300) for _ in range(2))
+    assert found == again != measure(["accuracy"], answers, 4, resamples=300)
     low, high = found["accuracy"].low, found["accuracy"].high
     assert low is not None and high is not None
-    assert (high - low) / 2 == pytest.approx(1.96 * 0.02, rel=0.1)
+    assert (high - low) / 2 == pytest.approx(1.96 * 0.02, rel=0.2)
 
 
 def test_a_metric_by_import_path_sees_labels_and_needs_permission(

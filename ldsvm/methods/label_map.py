@@ -37,7 +37,7 @@ class Coarser(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the labels (n,) of X (n, D) in the coarser reading."""
         return relabel(self.model.predict(X), self.labels)
 
-    @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities (n, K) of X (n, D): of a class, the sum over the finer labels that are read as it."""
         read = relabel(self.model.classes_, self.labels)

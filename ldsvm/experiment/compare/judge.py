@@ -20,7 +20,7 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
-from ldsvm.metrics import DEFAULT, Measured, answers_of, measure
+from ldsvm.metrics import DEFAULT, Answers, Measured, answers_of, measure
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -65,7 +65,7 @@ class Judged:
 
     importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
-    line.
+    line. answers: on the test set, where more than the error is measured.
     """
 
     score: Score
@@ -81,6 +81,7 @@ class Judged:
     importances: dict[str, float] = field(default_factory=dict)
     model: Any = None
     latent: Any = None
+    answers: Answers | None = None
 
 
 def judge(
@@ -101,6 +102,21 @@ def judge(
     compilers. metrics: names, see `ldsvm.metrics.metric`; their intervals are of a bootstrap with that seed, but for
     the error's.
     """
+    return score_and_answers(fitted, method, X, y, repeats=repeats, n_jobs=n_jobs, metrics=metrics, seed=seed)[0]
+
+
+def score_and_answers(
+    fitted: Any,
+    method: Method,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    repeats: int,
+    n_jobs: int,
+    metrics: Sequence[str],
+    seed: int,
+) -> tuple[Score, Answers | None]:
+    """Return what `judge` does, and the answers on the test set where more than the error is measured."""
     from sklearn.metrics import confusion_matrix
 
     classes = np.unique(np.concatenate([fitted.classes_, y]))
@@ -110,9 +126,10 @@ def judge(
     wrong = int(confusion.sum() - np.trace(confusion))
     low, high = wilson(wrong, len(y))
     others = [name for name in metrics if name != DEFAULT]
-    measured = measure(others, answers_of(fitted, X, y), seed) if others else {}
+    answers = answers_of(fitted, X, y) if others else None
+    measured = {} if answers is None else measure(others, answers, seed)
     exact = {DEFAULT: Measured(wrong / len(y), low, high)}
-    return Score(
+    score = Score(
         error=wrong / len(y),
         error_low=low,
         error_high=high,
@@ -128,6 +145,7 @@ def judge(
         confusion=confusion.tolist(),
         metrics={name: {**measured, **exact}[name] for name in metrics},
     )
+    return score, answers
 
 
 def fit_and_judge(
@@ -146,7 +164,7 @@ def fit_and_judge(
     first, method = fit.model, lookup(job.method.estimator)
     answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
-    score = judge(
+    score, said = score_and_answers(
         answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs, metrics=metrics, seed=job.seed
     )
     return Judged(
@@ -162,6 +180,7 @@ def fit_and_judge(
         importances=_importances(model, prepared.columns_of_features()) if method.iterative else {},
         model=answers if method.iterative else None,
         latent=_latent(model, method, data),
+        answers=said,
     )
 
 

@@ -37,7 +37,7 @@ from ldsvm.experiment.sources import check_code, code
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
-LATENT, MODEL = "latent.npy", "model.skops"
+LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
 LAYOUT = 3  # raise it when what a result's folder holds changes
 
 
@@ -110,11 +110,13 @@ def outcome(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, 
 
 
 def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
-    """Keep where the training set lies in the latent space (N, L), for the figure, and our model of the first split."""
+    """Keep where the training set lies in the latent space (N, L), for figures, its probabilities, and our model."""
     if judged is None or not first:
         return
     if judged.latent is not None:
         np.save(folder / LATENT, judged.latent)
+    if judged.answers is not None and judged.answers.probabilities is not None:
+        np.savez(folder / ANSWERS, codes=judged.answers.codes, probabilities=judged.answers.probabilities)
     if judged.model is not None:
         from ldsvm.experiment.storing import dumps
 
@@ -225,7 +227,7 @@ def _compete(
         result,
         params={**method.params, **point},
         train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
-        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent")},
+        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent", "answers")},
     )
     return replace(done, seconds=time.time() - started), judged
 

@@ -75,8 +75,8 @@ def check_deployed(config: Config, root: Path) -> None:
             for file in files:
                 confine({f"{key}, which reads {file},": file}, root)
     _check_addresses(config)
-    given = {"features": config.transformers, "metrics": config.metric_paths}
-    for key, path in ((key, path) for key, those in given.items() for path in those):
+    imported = {"features": config.transformers, "metrics": config.metric_paths}
+    for key, path in ((key, path) for key, those in imported.items() for path in those):
         if path not in listed():
             names = ", ".join(listed()) or "none"
             raise ConfigError(f"{key} has {path}; allowed in a deployed run: {names}, as {LIST} says.")

@@ -24,6 +24,7 @@ from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
+from ldsvm.experiment.search.nested_rows import nested_rows
 from ldsvm.experiment.sources import code
 from ldsvm.mac.state import MU_LIMIT
 from ldsvm.methods import check_memory, lookup, memory_limit
@@ -318,23 +319,6 @@ def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
     if job.method.executor is not None:  # of more rows it keeps only what there is room for
         n, m = (min(rows, job.method.executor.rows) for rows in (n, m))
     check_memory(job.method.estimator, params, n, m, d, available=free)
-
-
-def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:
-    """Return n row numbers of y (N,), ascending: random, stratified, and part of what a larger n gives.
-
-    Every class has at least two rows, or its only one; beyond that its share is as in y, to within about two rows.
-    Raises ValueError when n is smaller than that.
-    """
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if n < 2 * len(counts):
-        raise ValueError(f"n_samples={n} leaves no two rows for each of {len(counts)} classes")
-    keys = np.random.PCG64(seed).random_raw(len(y))  # NumPy promises these bits for ever
-    order = np.lexsort((keys, codes))
-    ranks = np.empty(len(y), dtype=np.intp)  # each row's shuffled place in its class
-    ranks[order] = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
-    shares = np.where(ranks < 2, 0.0, (ranks + 0.5) / counts[codes])
-    return np.sort(np.lexsort((keys, shares))[:n])
 
 
 def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
