@@ -20,7 +20,7 @@ from ldsvm.datasets.words import unknown
 
 DEFAULT = "error"
 BINS = 15  # of confidence, for the expected calibration error
-RESAMPLES = 500
+RESAMPLES = 200  # a scorer of scikit-learn takes some milliseconds, however few rows
 UNDEFINED = 0.5  # an interval needs at least this share of resamples on which the metric is defined
 Array = NDArray[Any]
 
@@ -264,6 +264,8 @@ def _why(error: Exception) -> str:
         return "it is for two classes; for more there are roc_auc_ovr and roc_auc_ovo"
     if "Target is multiclass but average='binary'" in text:
         return "it is for two classes; for more there are its forms _macro, _micro and _weighted"
+    if "predict_proba" in text and "decision_function" in text:
+        return "the method gives neither probabilities nor decision values"
     if "predict_proba" in text or "decision_function" in text:
-        return "the method gives no probabilities"
+        return f"the method gives no {'probabilities' if 'predict_proba' in text else 'decision values'}"
     return text[:200].rstrip(".") or type(error).__name__

@@ -251,3 +251,11 @@ def test_an_objective_without_a_value_fails_in_one_sentence(data: Data) -> None:
     assert "search.objective log_loss has no value on the validation rows: the method gives no probabilities" in str(
         trial.failure.sentence
     )
+
+
+def test_labels_that_are_read_as_they_are_keep_decision_values(data: Data) -> None:
+    # the parity of 0 and 1 is 0 and 1: the model itself is asked, which has decision values
+    method = MethodConfig(estimator="linear_svm")
+    read = replace(data, reading="parity")
+    losses = [run_job(Job(method, ({},), (0,), 0, 1, objective="roc_auc"), d)[0].loss for d in (data, read)]
+    assert losses[0] == losses[1] is not None

@@ -91,7 +91,7 @@ class Outcome:
         The ends have _low and _high behind the name.
         """
         found: dict[str, float] = {}
-        for name in (name for name in self.scores[0].metrics if name != DEFAULT):
+        for name in (name for score in self.scores[:1] for name in score.metrics if name != DEFAULT):
             measured = [score.metrics[name] for score in self.scores]
             values = [one.value for one in measured if one.value is not None]
             if len(values) == len(measured):

@@ -64,7 +64,8 @@ class Data:
             return None
         from ldsvm.methods.label_map import Coarser  # which loads scikit-learn
 
-        answers = model if self.reading == "original" else Coarser(model, self.reading)
+        read = np.array_equal(relabel(model.classes_, self.reading), model.classes_)
+        answers = model if read else Coarser(model, self.reading)
         wanted, labels = metric(objective), relabel(self.y_valid, self.reading)
         try:
             return wanted.loss(wanted.value(answers_of(answers, self.X_valid, labels)))

@@ -56,6 +56,4 @@ def _two_classes(axes: Sequence[Any], answers: Answers, style: dict[str, Any]) -
     precision_recall.plot(recall, precision, drawstyle="steps-post", **style)
     share = answers.codes.mean()
     precision_recall.axhline(share, ls=":", color=INK, lw=1)
-    precision_recall.set(
-        title="precision–recall", xlabel="recall", ylabel="precision", ylim=(-0.02, 1.02)
-    )
+    precision_recall.set(title="precision–recall", xlabel="recall", ylabel="precision", ylim=(-0.02, 1.02))
