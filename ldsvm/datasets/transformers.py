@@ -96,11 +96,13 @@ def make(path: str, params: Mapping[str, Any]) -> Any:
 
 
 def source_digest(path: str) -> str:
-    """Return a digest of the file that a transformer's class is from, so that a change of it is noticed."""
-    return digest_of(load_class(path))
+    """Return a digest of the file that what an import path leads to is from, so that a change of it is noticed."""
+    found = imported(path, path)
+    return digest_of(found if hasattr(found, "__qualname__") else import_module(path.rpartition(".")[0]))
 
 
 def digest_of(found: Any) -> str:
-    """Return a digest of the file that a class is from; empty for one that is from no file."""
-    file = getattr(import_module(found.__module__), "__file__", None)
+    """Return a digest of the file that a class, function or module is from; empty for one that is from no file."""
+    module = import_module(found.__module__) if hasattr(found, "__module__") else found
+    file = getattr(module, "__file__", None)
     return "" if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()

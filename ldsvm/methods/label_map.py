@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from ldsvm.datasets import relabel
 
@@ -35,6 +36,12 @@ class Coarser(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels (n,) of X (n, D) in the coarser reading."""
         return relabel(self.model.predict(X), self.labels)
+
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return probabilities (n, K) of X (n, D): of a class, the sum over the finer labels that are read as it."""
+        read = relabel(self.model.classes_, self.labels)
+        return self.model.predict_proba(X) @ (read[:, None] == self.classes_).astype(np.float64)
 
     def transform(self, X: Any) -> Any:
         """Return the latent coordinates (n, L) of X (n, D), where the classifier has such."""

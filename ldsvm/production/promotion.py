@@ -174,7 +174,10 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         y = _labels(config, source, split.test)
         # The model alone, on rows after its feature steps, as the judge scores the challenger.
         known = lookup(method.estimator)
-        score = judge(model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs)
+        score = judge(
+            model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs, metrics=config.metrics,
+            seed=config.seed,
+        )  # fmt: skip
         right = _right(model, X, y, score)
     config = config.model_copy(update={"methods": {name: method}})
     prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)

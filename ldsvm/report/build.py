@@ -17,15 +17,17 @@ from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
-from ldsvm.experiment.compare.record import LATENT
+from ldsvm.experiment.compare.record import ANSWERS, LATENT
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
-from ldsvm.report import claims, html, tables
+from ldsvm.metrics import Answers
+from ldsvm.report import claims, html, metric_tables, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.plotting import contest as plotting
+from ldsvm.report.plotting.answers import Said, answer_curves
 from ldsvm.report.plotting.projections import Panel
 from ldsvm.report.plotting.projections import projections as draw_projections
 from ldsvm.tracking.provenance import commit
@@ -115,6 +117,33 @@ def projections(
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
 
 
+def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> list[html.Picture]:
+    """Return the figure of the probabilities on the first split's test set; none where no method's are kept."""
+    said = [Said(o.method, found) for o in outcomes if o.judged and (found := _answers(o)) is not None]
+    if not said:
+        return []
+    names = ", ".join(one.name for one in said)
+    two = len(said[0].answers.classes) == 2
+    what = "ROC, precision–recall and reliability curves" if two else "Reliability curves"
+    first = f" The class to be found is {said[0].answers.classes[1]}." if two else ""
+    caption = (
+        "A bin of reliability on the dotted diagonal is right as often as its probabilities say; methods without "
+        f"probabilities have no curve.{first}"
+    )
+    drawing = answer_curves(said, title_of(config, problem))
+    return [html.Picture("answers", drawing, f"{what} of {names} on the test set.", caption, wide=two)]
+
+
+def _answers(outcome: Outcome) -> Answers | None:
+    """Return the probabilities of the first split, None where there are none."""
+    file, score = outcome.folder / ANSWERS, outcome.first.score
+    if score is None or not file.is_file():
+        return None
+    with np.load(file) as kept:
+        codes, probabilities = kept["codes"], kept["probabilities"]
+    return Answers(np.array(score.classes), codes, probabilities.argmax(axis=1), probabilities)
+
+
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
     """Return the training rows that are shown as a method sees them (n, L), and the labels that it learnt (n,)."""
     labels = config.methods[outcome.method].labels or problem.labels
@@ -177,7 +206,10 @@ def protocol(config: Config) -> str:
 
 def note(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> str:
     """Return the Markdown text of one problem for its page in the tracking store."""
-    return f"## {escape(problem.name)}\n\n{tables.markdown(*tables.main(outcomes))}\n\n{protocol(config)}\n\n{SIZES}\n"
+    found = [tables.markdown(*tables.main(outcomes))]
+    if metric_tables.names(outcomes):
+        found += [tables.markdown(*metric_tables.metric_rows(outcomes)), *metric_tables.reasons(outcomes)]
+    return "\n\n".join([f"## {escape(problem.name)}", *found, protocol(config), SIZES]) + "\n"
 
 
 def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dict[str, Any]:

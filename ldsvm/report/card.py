@@ -8,6 +8,7 @@ from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.metrics import DEFAULT, Measured
 from ldsvm.production.gate import Verdict
 from ldsvm.production.promotion import Comparison, Inspection
 from ldsvm.report import tables
@@ -35,6 +36,7 @@ def card(
         verdict(comparison.verdict),
         "## Error on rows that were never trained on",
         tables.markdown(*_errors(score, comparison.champion)),
+        *_metrics(score, comparison.champion),
         "## Classes",
         tables.markdown(*_classes(score)),
         *([tables.markdown(*_confusion(score))] if len(score.classes) <= MOST_CLASSES else []),
@@ -70,6 +72,21 @@ def _errors(score: Score, champion: Score | None) -> tuple[list[str], list[list[
 
     rows = [row("this model", score), *([row("the champion", champion)] if champion else [])]
     return ["", "test error", "95 % interval", "wrong"], rows
+
+
+def _metrics(score: Score, champion: Score | None) -> list[str]:
+    """Return a table of the metrics but the error, nothing where there are none."""
+    if not (names := [name for name in score.metrics if name != DEFAULT]):
+        return []
+    models = {"this model": score, **({"the champion": champion} if champion else {})}
+    rows = [[label, *(_value(found.metrics.get(name)) for name in names)] for label, found in models.items()]
+    return ["## Other metrics, with 95 % intervals", tables.markdown(["", *names], rows)]
+
+
+def _value(found: Measured | None) -> str:
+    if found is None or found.value is None:
+        return "–" if found is None or not found.reason else f"– ({found.reason})"
+    return f"{found.value:.4f}" + ("" if found.low is None else f" ({found.low:.4f} to {found.high:.4f})")
 
 
 def _classes(score: Score) -> tuple[list[str], list[list[str]]]:

@@ -12,7 +12,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import METHODS, lookup
-from ldsvm.report import build, claims, html, publish, tables
+from ldsvm.report import build, claims, html, metric_tables, publish, tables
 from ldsvm.report.plotting.curves import Line, curves
 from ldsvm.report.publish import Published
 
@@ -100,6 +100,9 @@ def summary(
         if config is not None and (config.vary is not None or series[0]):
             found = table(config, series) if config.vary is not None else tables.main(series[0])
             yield (f"{problem.name}, test set", *found)
+        if config is not None and config.vary is None and metric_tables.names(series[0]):
+            title = "; ".join([f"{problem.name}, other metrics", *metric_tables.reasons(series[0])])
+            yield (title, *metric_tables.metric_rows(series[0]))
     for name, verdicts in claims.read(folder).items():
         if verdicts:
             yield (f"{name}, claims", *claims.table(verdicts))

@@ -13,7 +13,7 @@ from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, standing
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.report import build, claims, html, tables
+from ldsvm.report import build, claims, html, metric_tables, tables
 from ldsvm.report.build import write
 from ldsvm.tracking.client import Run, Tracker
 
@@ -58,6 +58,7 @@ def publish(config: Config, splits: Sequence[Prepared]) -> Published:
             shown = [
                 build.overview(config, problem, outcomes),
                 *build.projections(config, problem, splits[0], outcomes),
+                *build.answer_pictures(config, problem, outcomes),
             ]
             part, files[problem.name] = _problem(config, splits[0], problem, outcomes, shown)
             problems.append(part)
@@ -98,6 +99,8 @@ def _problem(
     header, rows = tables.detail(found)
     files[""].append(write(here / "table.csv", tables.to_csv(header, rows)))
     files[""].append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
+    if metric_tables.names(found):
+        files[""].append(write(here / "metrics.csv", tables.to_csv(*metric_tables.metric_rows(found))))
     every = [picture for those in shown.values() for picture in those]
     return {**build.part(config, problem, found), "overall": overall, "pictures": every}, files
 

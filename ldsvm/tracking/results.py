@@ -189,6 +189,7 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) 
         "predict_all_us": outcome.predict_all_us,
         "parameter_bytes": outcome.parameter_bytes,
         "peak_mib": outcome.peak_mib,
+        **outcome.metrics,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
     run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}{again}")

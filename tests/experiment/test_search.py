@@ -16,7 +16,7 @@ from ldsvm.experiment.config.spaces import StrategyConfig, grid
 from ldsvm.experiment.search.failure import Failure, Kind, failure_of
 from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.search import SearchFailed, best, jobs, plan, run_search
-from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
+from ldsvm.experiment.search.trial import Data, Job, Trial, fit_point, run_job
 
 SVM = MethodConfig(estimator="gaussian_svm", search={"gamma": [0.1, 1.0], "C": [1.0, 10.0, 100.0]})
 OURS = MethodConfig(estimator="ldsvm", params={"n_basis": 10}, search={"C": [10.0, 1.0], "gamma": [0.1, 1.0]})
@@ -221,3 +221,41 @@ def test_ties_go_to_fewer_basis_functions_then_smaller_c_then_earlier() -> None:
     assert best([*rows, trial(4, 0.1, 20, 5.0)]) is rows[3]
     assert best(rows[:3]) is rows[2]
     assert best(rows[:2]) is rows[1]
+
+
+@pytest.mark.parametrize(("objective", "sign"), [("balanced_accuracy", -1), ("average_precision", -1)])
+@pytest.mark.parametrize("method", [SVM, OURS])
+def test_the_objective_chooses(data: Data, method: MethodConfig, objective: str, sign: int) -> None:
+    from sklearn.metrics import get_scorer
+
+    found = run_search(method, partial(run_job, data=data), seed=0, n_jobs=1, objective=objective)
+    values = []
+    for trial in found:
+        job = Job(method, (trial.params,), (0,), 0, 1)
+        model = fit_point(job, trial.params, data).model
+        values.append(sign * get_scorer(objective)(model, data.X_valid, data.y_valid))
+    assert [trial.loss for trial in found] == pytest.approx(values)
+    assert best(found).loss == pytest.approx(min(values))
+
+
+def test_the_objective_is_in_the_key_and_rungs_are_ranked_by_it() -> None:
+    error, other = (Job(SVM, ({"C": 1.0},), (0,), 0, 1, objective=name) for name in ("error", "roc_auc"))
+    assert error.key(0) != other.key(0)
+    good, bad = Trial({}, 0, valid_error=0.3, loss=-0.9), Trial({}, 1, valid_error=0.1, loss=-0.8)
+    assert best([good, bad]) == good
+
+
+def test_an_objective_without_a_value_fails_in_one_sentence(data: Data) -> None:
+    (trial,) = run_job(Job(MethodConfig(estimator="linear_svm"), ({},), (0,), 0, 1, objective="log_loss"), data)
+    assert trial.failure is not None
+    assert "search.objective log_loss has no value on the validation rows: the method gives no probabilities" in str(
+        trial.failure.sentence
+    )
+
+
+def test_labels_that_are_read_as_they_are_keep_decision_values(data: Data) -> None:
+    # the parity of 0 and 1 is 0 and 1: the model itself is asked, which has decision values
+    method = MethodConfig(estimator="linear_svm")
+    read = replace(data, reading="parity")
+    losses = [run_job(Job(method, ({},), (0,), 0, 1, objective="roc_auc"), d)[0].loss for d in (data, read)]
+    assert losses[0] == losses[1] is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
+from ldsvm.metrics import DEFAULT, Answers, Measured, answers_of, measure
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -33,7 +35,7 @@ class Score:
     n_basis: number of basis functions, None where there are none; n_basis_sum: the sum over the SVMs that share
     them. parameter_bytes: size of what a prediction needs. predict_us: microseconds per sample on one thread,
     predict_all_us: on all that the experiment may use. classes: K labels. class_errors: K fractions. confusion: K rows
-    of K counts, row = true class, column = predicted class.
+    of K counts, row = true class, column = predicted class. metrics: those that were asked for, by name.
     """
 
     error: float
@@ -49,6 +51,7 @@ class Score:
     classes: list[Any]
     class_errors: list[float]
     confusion: list[list[int]]
+    metrics: dict[str, Measured] = field(default_factory=dict)
 
     @property
     def majority_error(self) -> float:
@@ -65,7 +68,7 @@ class Judged:
 
     importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
-    line.
+    line. answers: on the test set, where more than the error is measured.
     """
 
     score: Score
@@ -82,15 +85,42 @@ class Judged:
     model: Any = None
     latent: Any = None
     stored: bytes | None = None
+    answers: Answers | None = None
 
 
-def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int, n_jobs: int) -> Score:
+def judge(
+    fitted: Any,
+    method: Method,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    repeats: int,
+    n_jobs: int,
+    metrics: Sequence[str] = (DEFAULT,),
+    seed: int = 0,
+) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
 
     The only place that sees test data; call it once per method, after every choice is made. The speed is the median
     of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
-    compilers.
+    compilers. metrics: names, see `ldsvm.metrics.metric`; their intervals are of a bootstrap with that seed, but for
+    the error's.
     """
+    return score_and_answers(fitted, method, X, y, repeats=repeats, n_jobs=n_jobs, metrics=metrics, seed=seed)[0]
+
+
+def score_and_answers(
+    fitted: Any,
+    method: Method,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    repeats: int,
+    n_jobs: int,
+    metrics: Sequence[str],
+    seed: int,
+) -> tuple[Score, Answers | None]:
+    """Return what `judge` does, and the answers on the test set where more than the error is measured."""
     from sklearn.metrics import confusion_matrix
 
     classes = np.unique(np.concatenate([fitted.classes_, y]))
@@ -99,7 +129,11 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))
     low, high = wilson(wrong, len(y))
-    return Score(
+    others = [name for name in metrics if name != DEFAULT]
+    answers = answers_of(fitted, X, y) if others else None
+    measured = {} if answers is None else measure(others, answers, seed)
+    exact = {DEFAULT: Measured(wrong / len(y), low, high)}
+    score = Score(
         error=wrong / len(y),
         error_low=low,
         error_high=high,
@@ -113,10 +147,14 @@ def judge(fitted: Any, method: Method, X: Any, y: NDArray[Any], *, repeats: int,
         classes=classes.tolist(),
         class_errors=((totals - np.diag(confusion)) / np.maximum(totals, 1)).tolist(),
         confusion=confusion.tolist(),
+        metrics={name: {**measured, **exact}[name] for name in metrics},
     )
+    return score, answers
 
 
-def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, tell: Tell) -> Judged:
+def fit_and_judge(
+    job: Job, prepared: Prepared, labels: str, how: JudgeConfig, metrics: Sequence[str], tell: Tell
+) -> Judged:
     """Fit the single point of a job and score the model on the test set; for the runner's process.
 
     With `how.refit` the model is that of a second fit, to which the validation rows belong too; all that is said about
@@ -131,7 +169,9 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
     answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
     stored, unkept = _stored(answers, job.method)
-    score = judge(answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs)
+    score, said = score_and_answers(
+        answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs, metrics=metrics, seed=job.seed
+    )
     return Judged(
         score=score,
         valid_error=data.valid_error(first),
@@ -146,6 +186,7 @@ def fit_and_judge(job: Job, prepared: Prepared, labels: str, how: JudgeConfig, t
         model=answers if method.iterative else None,
         latent=_latent(model, method, data),
         stored=stored,
+        answers=said,
     )
 
 

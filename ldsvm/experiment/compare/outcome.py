@@ -11,6 +11,7 @@ from typing import Any
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.search.failure import Kind
+from ldsvm.metrics import DEFAULT
 
 # Limits that were set, and what a table says of a method that came to one.
 LIMITS = {Kind.NOT_RUN: "not run", Kind.TIME_LIMIT: "stopped", Kind.MEMORY_LIMIT: "stopped"}
@@ -82,6 +83,22 @@ class Outcome:
         if self.spread is None:
             return self.scores[0].error_low, self.scores[0].error_high
         return max(self.error - self.spread, 0.0), self.error + self.spread
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics but the error, means over the splits that all have them; of one split with the interval's ends.
+
+        The ends have _low and _high behind the name.
+        """
+        found: dict[str, float] = {}
+        for name in (name for score in self.scores[:1] for name in score.metrics if name != DEFAULT):
+            measured = [score.metrics[name] for score in self.scores]
+            values = [one.value for one in measured if one.value is not None]
+            if len(values) == len(measured):
+                found[name] = fmean(values)
+            if len(values) == 1 and measured[0].low is not None and measured[0].high is not None:
+                found |= {f"{name}_low": measured[0].low, f"{name}_high": measured[0].high}
+        return found
 
     @property
     def majority_error(self) -> float:

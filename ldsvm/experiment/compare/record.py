@@ -20,6 +20,7 @@ import numpy as np
 
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.datasets.stored_arrays import plain
+from ldsvm.datasets.transformers import source_digest
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare import results
 from ldsvm.experiment.compare.judge import Judged, fit_and_judge, fit_on_one_thread
@@ -38,9 +39,9 @@ from ldsvm.methods import MissingPackage, lookup
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
-LATENT, MODEL = "latent.npy", "model.skops"
+LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
 STRANGER = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
-LAYOUT = 2  # raise it when what a result's folder holds changes
+LAYOUT = 3  # raise it when what a result's folder holds changes
 
 
 def place(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -> Path:
@@ -58,6 +59,7 @@ def _key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) 
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
         split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs, lookup(method.estimator).version(),
+        config.metrics, config.search.objective, *map(source_digest, config.metric_paths),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
@@ -111,11 +113,13 @@ def outcome(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, 
 
 
 def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
-    """Keep where the training set lies in the latent space (N, L), for the figure, and our model of the first split."""
+    """Keep where the training set lies in the latent space (N, L), for figures, its probabilities, and our model."""
     if judged is None or not first:
         return
     if judged.latent is not None:
         np.save(folder / LATENT, judged.latent)
+    if judged.answers is not None and judged.answers.probabilities is not None:
+        np.savez(folder / ANSWERS, codes=judged.answers.codes, probabilities=judged.answers.probabilities)
     if judged.model is not None:
         from ldsvm.experiment.storing import dumps
 
@@ -151,10 +155,10 @@ class Match:
             points = zip(job.points, job.orders, strict=True)
             return [Trial(dict(p), i, seconds=spent, failure=stop.failure) for p, i in points]
 
-    def judge(self, job: Job, how: JudgeConfig, on_step: OnStep) -> Judged:
+    def judge(self, job: Job, how: JudgeConfig, metrics: Sequence[str], on_step: OnStep) -> Judged:
         """Fit the single point of a job and judge it."""
         judged: Judged = self.runner.call(
-            fit_and_judge, job, self.prepared, self.labels, how,
+            fit_and_judge, job, self.prepared, self.labels, how, metrics,
             limit_s=(3 if how.refit else 2) * self.limits.fit_s, memory=self._memory(job), tell=on_step,
         )  # fmt: skip
         return judged
@@ -226,14 +230,14 @@ def _compete(
     try:
         point = best(trials).params
         job = Job(method, (point,), (0,), seed, config.n_jobs)
-        judged = match.judge(job, config.judge, on_step)
+        judged = match.judge(job, config.judge, config.metrics, on_step)
     except Exception as error:
         return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
     done = replace(
         result,
         params={**method.params, **point},
         train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
-        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent", "stored")},
+        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent", "stored", "answers")},
     )
     return replace(done, seconds=time.time() - started), judged
 
@@ -259,6 +263,7 @@ def _search(
         rows=match.prepared.sizes["train"],
         checkpoints=config.checkpoints,
         shelf=Shelf(config.paths.runs / "studies" / f"{config.name}.db", study),
+        objective=config.search.objective,
     )
     if executor is not None:
         try:

@@ -19,6 +19,7 @@ from ldsvm.datasets.stored_arrays import plain
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.trial import Trial
+from ldsvm.metrics import Measured
 
 FILE = "result.json"
 LEFT_SECONDS = 3600.0  # nobody writes for so long
@@ -90,7 +91,7 @@ def read(folder: Path) -> Result:
     facts = json.loads((folder / FILE).read_text(encoding="utf-8"))
     trials = [Trial(**{**trial, "failure": _failure(trial["failure"])}) for trial in facts.pop("trials")]
     score, failure = facts.pop("score"), _failure(facts.pop("failure"))
-    return Result(**facts, trials=trials, score=Score(**score) if score else None, failure=failure)
+    return Result(**facts, trials=trials, score=_score(score) if score else None, failure=failure)
 
 
 def find(folder: Path) -> Result | None:
@@ -117,6 +118,10 @@ def move(new: Path, folder: Path) -> None:
         except OSError as error:  # another process has put the same result there meanwhile
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == 4:
                 raise
+
+
+def _score(facts: dict[str, Any]) -> Score:
+    return Score(**{**facts, "metrics": {name: Measured(**one) for name, one in facts["metrics"].items()}})
 
 
 def _failure(facts: dict[str, str] | None) -> Failure | None:

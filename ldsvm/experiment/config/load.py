@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from ldsvm.datasets.catalog import catalogue
+from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.transformers import permit
 from ldsvm.datasets.words import one_of, slug, unknown
 from ldsvm.experiment.config.places import is_deployed
@@ -20,6 +21,7 @@ from ldsvm.experiment.config.spaces import ROWS, Range
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
 from ldsvm.methods import MissingPackage, NotAClassifier, lookup
+from ldsvm.metrics import metric
 
 MOST_POINTS = 100_000  # of a grid; they are all held in memory
 
@@ -38,9 +40,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
     except ValidationError as error:
         raise ConfigError(f"{path}: {sentence(error, tree, Config)}") from None
     if not is_deployed():
-        permit([*config.transformers, *config.classifiers])
+        permit([*config.transformers, *config.classifiers, *config.metric_paths])
     _check_names(config, path)
     _check_claims(config, path)
+    _check_metrics(config, path)
     _check_production(config, path)
     for name, method in config.methods.items():
         _check_method(method, f"{path}: methods.{name}", config)
@@ -156,6 +159,18 @@ def _check_claims(config: Config, path: str | Path) -> None:
                 raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; name methods of your own there.')
             if name not in known:
                 raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
+
+
+def _check_metrics(config: Config, path: str | Path) -> None:
+    names = {"metrics": config.metrics, "search.objective": (config.search.objective,)}
+    for key, given in names.items():
+        for name in given:
+            if given.count(name) > 1:
+                raise ConfigError(f'{path}: key "{key}" has the name "{name}" twice; allowed: each metric once.')
+            try:
+                metric(name)
+            except DataError as error:
+                raise ConfigError(f"{path}: {key}: {error}") from None
 
 
 def _check_production(config: Config, path: str | Path) -> None:

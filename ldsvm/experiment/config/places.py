@@ -75,10 +75,11 @@ def check_deployed(config: Config, root: Path) -> None:
             for file in files:
                 confine({f"{key}, which reads {file},": file}, root)
     _check_addresses(config)
-    for section, path in [("features", p) for p in config.transformers] + [("methods", p) for p in config.classifiers]:
+    imported = {"features": config.transformers, "methods": config.classifiers, "metrics": config.metric_paths}
+    for key, path in ((key, path) for key, those in imported.items() for path in those):
         if path not in listed():
             names = ", ".join(listed()) or "none"
-            raise ConfigError(f"{section} has {path}; allowed in a deployed run: {names}, as {LIST} says.")
+            raise ConfigError(f"{key} has {path}; allowed in a deployed run: {names}, as {LIST} says.")
 
 
 def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[Path] = ()) -> None:

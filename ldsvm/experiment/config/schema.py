@@ -143,12 +143,13 @@ class ClaimConfig(Frozen):
 
 
 class SearchConfig(Frozen):
-    """How the trials of a search run; what they find does not depend on it.
+    """How the trials of a search run, and what they are chosen by.
 
     workers: so many at a time; one runs in a process of its own, more on Ray. n_jobs: threads of each, None for as many
     as the experiment's. ray_address: host:port of a running Ray cluster, None starts one here when it is needed.
     without_ray: "serial" goes on one trial after the other when Ray cannot be had, with a warning; "fail" stops.
     resume: whether trials that an earlier, perhaps killed, search has finished are taken from its journal.
+    objective: the metric that chooses among trials on validation rows, and the one setting here that decides results.
     """
 
     workers: int = Field(default=1, ge=1, le=1024)
@@ -156,6 +157,7 @@ class SearchConfig(Frozen):
     ray_address: str | None = None
     without_ray: Literal["serial", "fail"] = "serial"
     resume: bool = True
+    objective: str = "error"
 
 
 class LimitsConfig(Frozen):
@@ -242,8 +244,8 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    title: of pages, by default the name. refresh: do everything anew, also what an earlier run has left: prepared
-    data, trials, results.
+    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. refresh: do
+    everything anew, also what an earlier run has left: prepared data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
@@ -255,6 +257,7 @@ class Config(Frozen):
     problems: list[ProblemConfig] = Field(min_length=1)
     split: SplitConfig
     judge: JudgeConfig
+    metrics: Annotated[tuple[str, ...], Field(min_length=1)] = ("error",)
     limits: LimitsConfig
     search: SearchConfig = SearchConfig()
     refresh: bool = False
@@ -284,6 +287,11 @@ class Config(Frozen):
     def classifiers(self) -> list[str]:
         """Import paths among the methods."""
         return [method.estimator for method in self.methods.values() if is_path(method.estimator)]
+
+    @property
+    def metric_paths(self) -> list[str]:
+        """Import paths among the metrics and the objective."""
+        return [name for name in dict.fromkeys([*self.metrics, self.search.objective]) if is_path(name)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:
@@ -324,5 +332,5 @@ class Config(Frozen):
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
         decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh", "production"})
-        digest = hashlib.sha256(decides.encode()).hexdigest()[:8]
+        digest = hashlib.sha256((decides + self.search.objective).encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -70,9 +70,9 @@ class Halving:
 
 
 def rank(trial: Trial) -> tuple[float, int, float, int]:
-    """Return what to sort by, best first: validation error; ties: fewer basis functions, smaller C, earlier point."""
+    """Return what to sort by, best first: loss; ties: fewer basis functions, smaller C, earlier point."""
     error = math.inf if trial.valid_error is None else trial.valid_error
-    return error, trial.n_basis or 0, _penalty(trial.params), trial.order
+    return error if trial.loss is None else trial.loss, trial.n_basis or 0, _penalty(trial.params), trial.order
 
 
 def _penalty(point: Point) -> float:

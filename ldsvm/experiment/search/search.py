@@ -17,6 +17,7 @@ from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.learned import Learned, Shelf
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
+from ldsvm.metrics import DEFAULT
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
 
@@ -50,7 +51,15 @@ def plan(
     return points, Halving(len(points), strategy, math.inf if resource is None else method.settings[resource])
 
 
-def jobs(method: MethodConfig, points: Sequence[Point], asked: Sequence[Ask], *, seed: int, n_jobs: int) -> list[Job]:
+def jobs(
+    method: MethodConfig,
+    points: Sequence[Point],
+    asked: Sequence[Ask],
+    *,
+    seed: int,
+    n_jobs: int,
+    objective: str = DEFAULT,
+) -> list[Job]:
     """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
     shared = lookup(method.estimator).iterative and method.executor is None
     groups: dict[Any, list[tuple[int, Point]]] = {}
@@ -61,7 +70,8 @@ def jobs(method: MethodConfig, points: Sequence[Point], asked: Sequence[Ask], *,
     found = []
     for group in groups.values():
         orders, together = zip(*group, strict=True)
-        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1]))  # a rung's points have the same resource
+        # A rung's points have the same resource.
+        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1], objective=objective))
     return found
 
 
@@ -78,6 +88,7 @@ def run_search(
     rows: int | None = None,
     checkpoints: Path | None = None,
     shelf: Shelf | None = None,
+    objective: str = DEFAULT,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
@@ -94,7 +105,8 @@ def run_search(
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
-        work = [_kept(job, place, checkpoints) for job in jobs(method, points, asked, seed=seed, n_jobs=n_jobs)]
+        wanted = jobs(method, points, asked, seed=seed, n_jobs=n_jobs, objective=objective)
+        work = [_kept(job, place, checkpoints) for job in wanted]
         for trials in _finished(work, run, executor, journal, place):
             rung += trials
             on_trials([*done, *rung], halving.total)
@@ -152,7 +164,7 @@ def _found(job: Job, journal: Journal, place: str) -> dict[int, Trial]:
 
 
 def best(trials: Sequence[Trial]) -> Trial:
-    """Return the trial with the smallest validation error of those that had everything; ties: see `halving.rank`.
+    """Return the trial with the smallest loss of those that had everything; ties: see `halving.rank`.
 
     Raises SearchFailed with the first failure when every such trial failed, or there was none for failures before.
     """

@@ -19,13 +19,16 @@ from threadpoolctl import threadpool_limits
 from ldsvm.blocks.row_blocks import RowBlocks
 from ldsvm.datasets import relabel
 from ldsvm.datasets.stored_arrays import plain
+from ldsvm.datasets.transformers import source_digest
 from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import ROWS
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
+from ldsvm.experiment.search.nested_rows import nested_rows
 from ldsvm.experiment.sources import code
 from ldsvm.mac.state import MU_LIMIT
 from ldsvm.methods import check_memory, lookup, memory_limit
+from ldsvm.metrics import DEFAULT, Undefined, answers_of, metric, paths
 
 LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 Arrays = NDArray[Any]
@@ -54,6 +57,20 @@ class Data:
         """Return the share of the validation set that a fitted model gets wrong."""
         answers, labels = (relabel(y, self.reading) for y in (model.predict(self.X_valid), self.y_valid))
         return float(np.mean(answers != labels))
+
+    def loss(self, objective: str, model: Any) -> float | None:
+        """Return what the search minimises, None where that is the error of `valid_error`; see `Metric.loss`."""
+        if objective == DEFAULT:
+            return None
+        from ldsvm.methods.label_map import Coarser  # which loads scikit-learn
+
+        read = np.array_equal(relabel(model.classes_, self.reading), model.classes_)
+        answers = model if read else Coarser(model, self.reading)
+        wanted, labels = metric(objective), relabel(self.y_valid, self.reading)
+        try:
+            return wanted.loss(wanted.value(answers_of(answers, self.X_valid, labels)))
+        except Undefined as error:
+            raise Undefined(f"search.objective {objective} has no value on the validation rows: {error}") from error
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -93,7 +110,7 @@ class Job:
 
     points: parameter values by name; orders: their places in the grid. resource: how much each fit gets of what the
     method's strategy names; None: everything. checkpoint: a file from which a fit over blocks of rows goes on and which
-    it removes when it ends well, None for none.
+    it removes when it ends well, None for none. objective: the metric that chooses, see `Data.loss`.
     """
 
     method: MethodConfig
@@ -103,6 +120,7 @@ class Job:
     n_jobs: int
     resource: int | None = None
     checkpoint: Path | None = None
+    objective: str = DEFAULT
 
     @property
     def alone(self) -> Job:
@@ -139,6 +157,8 @@ class Job:
             facts.append(method.executor.model_dump(exclude={"address"}))
         if version := lookup(method.estimator).version():
             facts.append(version)
+        if self.objective != DEFAULT:
+            facts += [self.objective, *map(source_digest, paths([self.objective]))]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 
@@ -150,7 +170,8 @@ class Trial:
     whole trial; an equal share of the job's for points that were fitted together. history: one dict per training
     iteration, empty for one-shot methods. failure: None if it succeeded. notes: warnings of the fit. resource: how much
     it got of what the method's strategy names; None: everything, as whatever is chosen must have had. peak_mib: memory
-    that the fit, or all that were fitted together, took at its peak, in MiB; None where nothing tells.
+    that the fit, or all that were fitted together, took at its peak, in MiB; None where nothing tells. loss: what the
+    search minimises, None where that is valid_error.
     """
 
     params: dict[str, Any]
@@ -165,6 +186,7 @@ class Trial:
     notes: list[str] = field(default_factory=list)
     resource: int | None = None
     peak_mib: float | None = None
+    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -302,23 +324,6 @@ def _check_memory(job: Job, point: dict[str, Any], data: Data) -> None:
     check_memory(job.method.estimator, params, n, m, d, available=free)
 
 
-def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:
-    """Return n row numbers of y (N,), ascending: random, stratified, and part of what a larger n gives.
-
-    Every class has at least two rows, or its only one; beyond that its share is as in y, to within about two rows.
-    Raises ValueError when n is smaller than that.
-    """
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if n < 2 * len(counts):
-        raise ValueError(f"n_samples={n} leaves no two rows for each of {len(counts)} classes")
-    keys = np.random.PCG64(seed).random_raw(len(y))  # NumPy promises these bits for ever
-    order = np.lexsort((keys, codes))
-    ranks = np.empty(len(y), dtype=np.intp)  # each row's shuffled place in its class
-    ranks[order] = np.arange(len(y)) - np.repeat(np.cumsum(counts) - counts, counts)
-    shares = np.where(ranks < 2, 0.0, (ranks + 0.5) / counts[codes])
-    return np.sort(np.lexsort((keys, shares))[:n])
-
-
 def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
     return Trial(
         params=dict(job.points[i]),
@@ -330,6 +335,7 @@ def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
         history=[dict(row) for row in getattr(fit.model, "history_", [])],
         notes=fit.notes,
         peak_mib=fit.peak_mib,
+        loss=data.loss(job.objective, fit.model),
     )
 
 

@@ -1,0 +1,271 @@
+"""Metrics by name: of scikit-learn's scorers, our few losses that it has no scorer for, and the user's by import path.
+
+A model is asked once; every metric, and every resample of the bootstrap, then works on its `Answers`. Whether more or
+less is better is known here alone: `Metric.loss` is what everybody minimises.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.datasets.dataset import DataError
+from ldsvm.datasets.transformers import imported, is_path
+from ldsvm.datasets.words import unknown
+
+DEFAULT = "error"
+BINS = 15  # of confidence, for the expected calibration error
+RESAMPLES = 200  # a scorer of scikit-learn takes some milliseconds, however few rows
+UNDEFINED = 0.5  # an interval needs at least this share of resamples on which the metric is defined
+Array = NDArray[Any]
+
+
+class Undefined(ValueError):
+    """A metric has no value here; the message is a clause that says why."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says of n rows.
+
+    classes: the K labels of model and rows, sorted. codes: of the true labels (n,), places in `classes`; predicted: of
+    the answers (n,). probabilities: (n, K), zero for classes that the model does not know; decisions: (n,) for two
+    classes, (n, K) for more. Either is None where the model has none.
+    """
+
+    classes: Array
+    codes: Array
+    predicted: Array
+    probabilities: Array | None = None
+    decisions: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: Array) -> Answers:
+        """Return what it says of some rows, a row as often as its number is there."""
+        parts = (self.codes, self.predicted, self.probabilities, self.decisions)
+        return Answers(self.classes, *(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
+
+    @property
+    def needed(self) -> Array:
+        """The probabilities; raises Undefined where there are none."""
+        if self.probabilities is None:
+            raise Undefined("the method gives no probabilities")
+        return self.probabilities
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The value of a metric and its 95 % interval; None, and the reason, where there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure by its name. function: from answers to the value; less: whether less is better."""
+
+    name: str
+    function: Callable[[Answers], float]
+    less: bool
+
+    def value(self, answers: Answers) -> float:
+        """Return the value, a finite number; raises Undefined where there is none."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as precision without predictions, which is 0
+            try:
+                found = float(self.function(answers))
+            except Undefined:
+                raise
+            except Exception as error:  # whatever a scorer refuses, it does so in its own words
+                raise Undefined(_why(error)) from error
+        if not np.isfinite(found):
+            raise Undefined("it is not defined on these rows")
+        return found
+
+    def loss(self, value: float) -> float:
+        """Return the value with the sign with which less is better; of a loss, the value again."""
+        return value if self.less else -value
+
+
+def answers_of(model: Any, X: Any, y: Array) -> Answers:
+    """Ask a fitted classifier about the rows X (n, D), whose labels are y (n,)."""
+    known = np.asarray(model.classes_)
+    classes = np.unique(np.concatenate([known, y]))
+    codes, predicted = (np.searchsorted(classes, labels) for labels in (y, model.predict(X)))
+    places = np.searchsorted(classes, known)
+    probabilities = None
+    if (given := _ask(model, "predict_proba", X)) is not None:
+        probabilities = np.zeros((len(y), len(classes)))
+        probabilities[:, places] = given
+    decisions = _ask(model, "decision_function", X) if len(known) == len(classes) else None
+    expected = (len(y),) if len(classes) == 2 else (len(y), len(classes))
+    if decisions is not None and decisions.shape != expected:  # such as one against one, a column for each pair
+        decisions = None
+    return Answers(classes, codes, predicted, probabilities, decisions)
+
+
+def _ask(model: Any, name: str, X: Any) -> Array | None:
+    """Return what a method of the model answers, None where it has no such method, or was not fitted for it."""
+    try:
+        return np.asarray(getattr(model, name)(X), dtype=np.float64)
+    except (AttributeError, NotImplementedError):
+        return None
+
+
+def metric(name: str) -> Metric:
+    """Return a metric by its name.
+
+    Names: ``error``, ``log_loss``, ``brier`` and ``ece`` are losses, of which less is better; a scorer of scikit-learn
+    (``sklearn.metrics.get_scorer_names``) is the number that it gives, of which more is better; a name with a dot is
+    the import path of a scorer, or of a function of true and predicted labels of which more is better. Of two classes
+    the one that sorts last is the positive one.
+
+    Raises DataError for an unknown name, and for an import path that is not allowed, see
+    `ldsvm.datasets.transformers`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = Answers(np.array(["no", "yes"]), np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]))
+    >>> metric("error").value(answers), metric("recall").value(answers)
+    (0.25, 0.6666666666666666)
+    """
+    if name in OURS:
+        return Metric(name, OURS[name], less=True)
+    if is_path(name):
+        return _from_path(name)
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if name not in (known := get_scorer_names()):
+        raise DataError(unknown(f'metric "{name}"', name, [*OURS, *known]))
+    return Metric(name, _scored(get_scorer(name), by_code=True), less=False)
+
+
+def paths(names: Sequence[str]) -> list[str]:
+    """Return the import paths among names."""
+    return [name for name in dict.fromkeys(names) if is_path(name)]
+
+
+def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = RESAMPLES) -> dict[str, Measured]:
+    """Return the metrics by name with 95 % intervals: percentiles over resamples of the rows, the same for all."""
+    metrics, found = [metric(name) for name in names], {}
+    for one in metrics:
+        try:
+            found[one.name] = Measured(one.value(answers))
+        except Undefined as error:
+            found[one.name] = Measured(None, reason=str(error))
+    there = [one for one in metrics if found[one.name].value is not None]
+    rng, values = np.random.default_rng(seed), np.full((resamples if there else 0, len(there)), np.nan)
+    with _unchecked():
+        for row in values:
+            again = answers.take(rng.integers(len(answers), size=len(answers)))
+            row[:] = [_or_nan(one, again) for one in there]
+    for one, column in zip(there, values.T, strict=True):
+        good = column[~np.isnan(column)]
+        if len(good) >= UNDEFINED * resamples:
+            low, high = np.percentile(good, [2.5, 97.5])
+            found[one.name] = Measured(found[one.name].value, float(low), float(high))
+    return found
+
+
+def _unchecked() -> Any:
+    """Return a context in which scikit-learn does not check again what it has checked for the whole set."""
+    from sklearn import config_context
+
+    return config_context(assume_finite=True, skip_parameter_validation=True)
+
+
+def _or_nan(metric: Metric, answers: Answers) -> float:
+    try:
+        return metric.value(answers)
+    except Undefined:  # such as a resample without one of the classes
+        return np.nan
+
+
+def _error(answers: Answers) -> float:
+    return float(np.mean(answers.codes != answers.predicted))
+
+
+def _log_loss(answers: Answers) -> float:
+    right = answers.needed[np.arange(len(answers)), answers.codes]
+    return float(-np.log(np.maximum(right, np.finfo(np.float64).eps)).mean())
+
+
+def _brier(answers: Answers) -> float:
+    """Mean square distance of probabilities and truth; for two classes, as usual, of the positive one alone."""
+    wrong = answers.needed.copy()
+    wrong[np.arange(len(answers)), answers.codes] -= 1
+    total = float((wrong**2).sum(axis=1).mean())
+    return total / 2 if len(answers.classes) == 2 else total
+
+
+def _ece(answers: Answers) -> float:
+    """Expected calibration error: |accuracy - confidence| in bins of the confidence, weighted by their rows."""
+    places = reliability(answers)
+    return float(np.abs(places[:, 1] - places[:, 0]) @ places[:, 2] / len(answers))
+
+
+def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
+    """Return for each bin of confidence that has rows its mean confidence, the share that is right, and its rows.
+
+    The confidence is the largest probability, and its class the answer that is looked at.
+    """
+    confidence, said = answers.needed.max(axis=1), answers.needed.argmax(axis=1)
+    places = np.minimum((confidence * bins).astype(int), bins - 1)
+    n = np.bincount(places, minlength=bins)
+    sums = [np.bincount(places, weights=w, minlength=bins) for w in (confidence, said == answers.codes)]
+    full = n > 0
+    return np.column_stack([*(s[full] / n[full] for s in sums), n[full]])
+
+
+OURS: dict[str, Callable[[Answers], float]] = {"error": _error, "log_loss": _log_loss, "brier": _brier, "ece": _ece}
+
+
+def _from_path(path: str) -> Metric:
+    """Return a scorer, or a function of true and predicted labels, by its import path."""
+    from sklearn.metrics import make_scorer
+
+    found = imported(path, f"metrics.{path}")
+    if not callable(found) or isinstance(found, type):
+        raise DataError(
+            f"metrics.{path} is no function; allowed: a scorer of sklearn.metrics.make_scorer, or a function of true "
+            "and predicted labels of which more is better."
+        )
+    is_scorer = isinstance(found, type(make_scorer(_error)))
+    return Metric(path, _scored(found if is_scorer else make_scorer(found), by_code=False), less=False)
+
+
+def _scored(scorer: Any, *, by_code: bool) -> Callable[[Answers], float]:
+    """Return a scorer as a function of answers. by_code: labels are 0, 1, …, so that 1 is positive for any names."""
+    from ldsvm.known_answers import KnownAnswers
+
+    def value(answers: Answers) -> float:
+        labels = np.arange(len(answers.classes)) if by_code else answers.classes
+        told = KnownAnswers(labels, labels[answers.predicted], answers.probabilities, answers.decisions)
+        return float(scorer(told, np.arange(len(answers)), labels[answers.codes]))
+
+    return value
+
+
+def _why(error: Exception) -> str:
+    """Return in a clause why a scorer gave no value."""
+    text = " ".join(str(error).split())
+    if "multi_class must be in" in text:
+        return "it is for two classes; for more there are roc_auc_ovr and roc_auc_ovo"
+    if "Target is multiclass but average='binary'" in text:
+        return "it is for two classes; for more there are its forms _macro, _micro and _weighted"
+    if "predict_proba" in text and "decision_function" in text:
+        return "the method gives neither probabilities nor decision values"
+    if "predict_proba" in text or "decision_function" in text:
+        return f"the method gives no {'probabilities' if 'predict_proba' in text else 'decision values'}"
+    return text[:200].rstrip(".") or type(error).__name__

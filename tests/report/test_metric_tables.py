@@ -1,0 +1,63 @@
+"""Tables and figures of metrics, from scores that are made up."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ldsvm.experiment.compare import results
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
+from ldsvm.metrics import Answers, Measured
+from ldsvm.report.metric_tables import metric_rows, names, reasons
+from ldsvm.report.plotting.answers import Said, answer_curves
+
+PLAIN = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
+FOUND = {
+    "error": Measured(0.1, 0.05, 0.2),
+    "roc_auc": Measured(0.9, 0.85, 0.95),
+    "brier": Measured(None, reason="the method gives no probabilities"),
+}
+
+
+def outcome(*metrics: dict[str, Measured]) -> Outcome:
+    made = [Result("p", "m", "linear_svm", [], score=replace(PLAIN, metrics=found)) for found in metrics]
+    return Outcome(Path(), tuple(made))
+
+
+def test_cells_have_intervals_and_what_is_missing_has_its_reason() -> None:
+    found = [outcome(FOUND)]
+    assert metric_rows(found) == (["method", "roc_auc ↑", "brier ↓"], [["m", "0.9000 (0.8500 – 0.9500)", "–"]])
+    assert reasons(found) == ["No brier of m: the method gives no probabilities."]
+    assert found[0].metrics == {"roc_auc": 0.9, "roc_auc_low": 0.85, "roc_auc_high": 0.95}
+
+
+def test_several_splits_have_mean_and_deviation() -> None:
+    two = outcome({"roc_auc": Measured(0.8)}, {"roc_auc": Measured(0.9)})
+    assert metric_rows([two])[1] == [["m", "0.8500 (std 0.0707)"]]
+
+
+def test_the_error_alone_has_no_table() -> None:
+    assert names([outcome({"error": FOUND["error"]})]) == []
+
+
+def test_metrics_survive_the_disk(tmp_path: Path) -> None:
+    result = outcome(FOUND).first
+    assert results.read(results.write(result, tmp_path / "r")) == result
+
+
+def test_figures_of_two_and_three_classes() -> None:
+    from matplotlib.image import imread
+
+    rng, shapes = np.random.default_rng(0), []
+    for classes in (2, 3):
+        p = rng.dirichlet(np.ones(classes), 50)
+        said = Said("a", Answers(np.arange(classes), rng.integers(classes, size=50), p.argmax(axis=1), p))
+        drawing = answer_curves([said], "title")
+        assert drawing.png == answer_curves([said], "title").png
+        shapes.append(imread(io.BytesIO(drawing.png)).shape[1])
+    assert shapes[0] > 2 * shapes[1]  # three panels, and one
