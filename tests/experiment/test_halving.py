@@ -23,8 +23,8 @@ from ldsvm.experiment.search import trial as trial_module
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.halving import Halving, rungs
 from ldsvm.experiment.search.journal import Journal
-from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
 from ldsvm.experiment.search.nested_rows import nested_rows
+from ldsvm.experiment.search.search import SearchFailed, best, plan, run_search
 from ldsvm.experiment.search.trial import Data, Job, Trial, run_job
 from ldsvm.report import tables
 
