@@ -68,9 +68,8 @@ def test_weights_are_routed(two: Any) -> None:
     _, X, y = two
     weight = np.where(y == 1, 3.0, 1.0)
     with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(
-            StandardScaler().set_fit_request(sample_weight=False), model().set_fit_request(sample_weight=True)
-        )
+        ours = model().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), ours)
         routed = pipe.fit(X, y, sample_weight=weight)
         scores = cross_validate(pipe, X, y, cv=2, params={"sample_weight": weight}, error_score="raise")
     direct = model().fit(StandardScaler().fit_transform(X), y, sample_weight=weight)
