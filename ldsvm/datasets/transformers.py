@@ -97,7 +97,7 @@ def make(path: str, params: Mapping[str, Any]) -> Any:
 
 def source_digest(path: str) -> str:
     """Return a digest of the file that what an import path leads to is from, so that a change of it is noticed."""
-    found = imported(path, path)
+    found = imported(path, f"features.{path}")
     return digest_of(found if hasattr(found, "__qualname__") else import_module(path.rpartition(".")[0]))
 
 
