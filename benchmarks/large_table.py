@@ -127,7 +127,8 @@ def same(result: Result, place: Path, rows: int) -> None:
     """The model of the same rows in memory, and of mapped files by blocks.
 
     Features that are computed anew in every pass, and sums of another order, differ in the last digits, which the
-    iterations make larger: without any memory for features that is shown, and no bar.
+    iterations make larger: without any memory for features that is shown, and no bar. With few rows (`--quick`) a
+    plain fit has its features in float64, so it differs more from all others than they do from each other.
     """
     write(place / "customers", rows)
     memory = _model(place, large.LARGE, None)
@@ -136,12 +137,15 @@ def same(result: Result, place: Path, rows: int) -> None:
         "mapped, in small blocks": {"kind": "serial", "memory_mib": 512, "rows": rows // 20},
         "mapped, in blocks, nothing kept": {"kind": "serial", "memory_mib": 0},
     }
-    apart = {}
+    apart, models = {}, []
     for way, executor in ways.items():
-        apart[way] = _apart(_model(place, large.LARGE if "in memory" in way else 0, executor), memory)
+        models.append(_model(place, large.LARGE if "in memory" in way else 0, executor))
+        apart[way] = _apart(models[-1], memory)
         result.rows.append({"what": f"{rows:,} rows {way}", "difference": apart[way]})
-    worst = apart["mapped, in small blocks"]
-    result.bars.append(Bar("largest_relative_difference_of_models", worst, "<=", 1e-6))
+    result.bars += [
+        Bar("difference_from_a_plain_fit_in_memory", apart["mapped, in small blocks"], "<=", 1e-6),
+        Bar("largest_relative_difference_of_models", _apart(models[1], models[0]), "<=", 1e-6),
+    ]
 
 
 def _model(place: Path, most: int, executor: dict[str, Any] | None) -> Any:

@@ -15,7 +15,10 @@ HOME = {
     "prefect": "flows/",
     "mlflow": "ldsvm/tracking/",
     "matplotlib": "ldsvm/report/plotting/",
-    "ray": ("ldsvm/experiment/search/parallel.py", "ldsvm/blocks/connection.py", "ldsvm/blocks/actors.py"),
+    "ray": (
+        "ldsvm/experiment/search/parallel.py",
+        *(f"ldsvm/blocks/{name}.py" for name in ("connection", "actors", "each_on_ray")),
+    ),
 }
 
 
