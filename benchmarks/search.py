@@ -19,7 +19,7 @@ import numpy as np
 import ldsvm
 from benchmarks.harness import ROOT, Bar, Result, progress
 from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig, draw
-from ldsvm.experiment.search.learned import Learned, Shelf
+from ldsvm.experiment.search.learned import Learned, StudyFile
 from ldsvm.experiment.search.trial import Trial
 
 TRIALS, BATCH, SEEDS, N_BASIS = 60, 4, 10, 100
@@ -41,8 +41,8 @@ def run(quick: bool) -> Result:
             progress(f"search: the errors of {name}")
             errors = _errors(*parts(), steps)
             for seed in range(seeds):
-                shelf = Shelf(Path(folder) / f"{name}.db", str(seed))
-                result.rows.append({"data": name, "seed": seed, **_compared(space, errors, trials, seed, shelf)})
+                study_file = StudyFile(Path(folder) / f"{name}.db", str(seed))
+                result.rows.append({"data": name, "seed": seed, **_compared(space, errors, trials, seed, study_file)})
     for name in dict.fromkeys(row["data"] for row in result.rows):
         share = median(row["trials needed"] for row in result.rows if row["data"] == name) / trials
         result.bars.append(Bar(f"{name}_share_of_trials_needed", share, "<=", MOST_SHARE))
@@ -115,12 +115,12 @@ def _errors(X: Any, y: Any, X_valid: Any, y_valid: Any, steps: dict[str, int]) -
 
 
 def _compared(
-    space: dict[str, Any], error: Callable[[Point], float], trials: int, seed: int, shelf: Shelf
+    space: dict[str, Any], error: Callable[[Point], float], trials: int, seed: int, study_file: StudyFile
 ) -> dict[str, Any]:
     """Search by random points, and by Optuna's sampler until it is as good; all trials where it never is."""
     best = min(map(error, draw(space, trials, seed)))
     begun = time.perf_counter()
-    search = Learned(space, StrategyConfig(sampler="tpe", n_candidates=trials, batch=BATCH), seed, shelf)
+    search = Learned(space, StrategyConfig(sampler="tpe", n_candidates=trials, batch=BATCH), seed, study_file)
     found = []
     while asked := search.ask():
         done = [Trial(search.points[i], i, valid_error=error(search.points[i])) for i, _ in asked]

@@ -9,6 +9,8 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from ldsvm.maps.landmarks import number_of
+
 FIRST, LARGEST = 32, 4096  # numbers that n_basis="auto" tries, doubling
 TOLERANCE = 0.002  # of the validation error, for which half the size is a good bargain
 
@@ -39,6 +41,8 @@ def automatic(estimator: Any, X: Any, y: Any, sample_weight: Any, *, eval_set: A
     """
     if eval_set is None and not estimator.early_stopping:
         raise ValueError("n_basis='auto' needs rows to choose by: pass an eval_set, or early_stopping=True.")
+    if not isinstance(estimator.centers, str) and not hasattr(estimator.centers, "fit"):
+        number_of(estimator.centers, "auto")  # refuses it: an array has one size
     estimator = seeded(estimator)
     models: list[Any] = []
     errors: list[float] = []

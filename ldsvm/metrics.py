@@ -220,10 +220,10 @@ def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
 
     The confidence is the largest probability, and its class the answer that is looked at.
     """
-    confidence, said = answers.needed.max(axis=1), answers.needed.argmax(axis=1)
+    confidence, answer = answers.needed.max(axis=1), answers.needed.argmax(axis=1)
     places = np.minimum((confidence * bins).astype(int), bins - 1)
     n = np.bincount(places, minlength=bins)
-    sums = [np.bincount(places, weights=w, minlength=bins) for w in (confidence, said == answers.codes)]
+    sums = [np.bincount(places, weights=w, minlength=bins) for w in (confidence, answer == answers.codes)]
     full = n > 0
     return np.column_stack([*(s[full] / n[full] for s in sums), n[full]])
 
@@ -251,8 +251,8 @@ def _scored(scorer: Any, *, by_code: bool) -> Callable[[Answers], float]:
 
     def value(answers: Answers) -> float:
         labels = np.arange(len(answers.classes)) if by_code else answers.classes
-        told = KnownAnswers(labels, labels[answers.predicted], answers.probabilities, answers.decisions)
-        return float(scorer(told, np.arange(len(answers)), labels[answers.codes]))
+        known = KnownAnswers(labels, labels[answers.predicted], answers.probabilities, answers.decisions)
+        return float(scorer(known, np.arange(len(answers)), labels[answers.codes]))
 
     return value
 

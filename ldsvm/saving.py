@@ -38,10 +38,9 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
     path: where, its folder is made when needed and its name taken as it is; an older file there is replaced. Steps
     before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
     parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that runs when it is read; for an
-    estimator as ``centers``, the centres. Raises
-    NotSaved for anything but an `LDSVMClassifier`, for a map that is somebody else's regressor and for labels or
-    parameters that are neither numbers nor texts; for weights that no decision can be computed from; sklearn's
-    NotFittedError for an unfitted model.
+    estimator as ``centers``, the centres. Raises NotSaved for anything but an `LDSVMClassifier`, for a map that is
+    somebody else's regressor and for labels or parameters that are neither numbers nor texts; for weights that no
+    decision can be computed from; sklearn's NotFittedError for an unfitted model.
 
     Examples
     --------

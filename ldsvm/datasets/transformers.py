@@ -1,9 +1,8 @@
-"""Classes of scikit-learn's kind that an experiment file names by import path, such as ``my_steps.Ratio``.
+"""Transformers, classifiers and metrics that an experiment file names by import path, such as ``my_steps.Ratio``.
 
 To import is to run code, and models that hold such a class are refused where it is not expected. So the environment
-variable ``LDSVM_TRANSFORMERS`` lists the import paths, of transformers and of classifiers, that a process may use,
-separated by commas. Files and command lines of this machine add theirs to it; what a deployed run names must be on the
-operator's list.
+variable ``LDSVM_TRANSFORMERS`` lists all import paths that a process may use, separated by commas. Files and command
+lines of this machine add theirs to it; what a deployed run names must be on the operator's list.
 """
 
 from __future__ import annotations

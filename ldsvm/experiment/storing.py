@@ -79,7 +79,7 @@ ALLOWED = frozenset(
     + [(reader, name) for reader, names in VALUES.items() for name in names]
 )
 CODED = "ldsvm.methods.coded_labels.CodedLabels"
-STRANGERS = frozenset({  # what classifiers of other packages may hold besides what the user trusts
+OF_OTHERS = frozenset({  # what classifiers of other packages may hold besides what the user trusts
     ("ObjectNode", CODED), ("ObjectNode", "sklearn.preprocessing._label.LabelEncoder"), ("TypeNode", "numpy.str_"),
     ("DefaultDictNode", "collections.defaultdict"), ("BytearrayNode", "builtins.bytearray"),
 })  # fmt: skip
@@ -109,8 +109,8 @@ def loads(data: bytes, more: Collection[str] | None = None) -> Any:
     from skops.io import loads as from_bytes
 
     check(data, more)
-    strangers = [] if more is None else [CODED, *more]
-    return from_bytes(_with_names_of_today(data), trusted=[*trusted(), *strangers])
+    others = [] if more is None else [CODED, *more]
+    return from_bytes(_with_names_of_today(data), trusted=[*trusted(), *others])
 
 
 def trusted() -> list[str]:
@@ -147,7 +147,7 @@ transformers that LDSVM_TRANSFORMERS lists.
         ) from error
     allowed = ALLOWED | {("ObjectNode", name) for name in permitted()}
     if more is not None:
-        _check_stranger(tree, allowed | STRANGERS, more)
+        _check_other(tree, allowed | OF_OTHERS, more)
     for node in _objects(tree) if more is None else ():
         reader, name = _kind(node)
         if (reader, name) not in allowed:
@@ -158,7 +158,7 @@ transformers that LDSVM_TRANSFORMERS lists.
     _check_repeats(tree)
 
 
-def _check_stranger(tree: Any, allowed: Collection[tuple[str, str]], more: Collection[str]) -> None:
+def _check_other(tree: Any, allowed: Collection[tuple[str, str]], more: Collection[str]) -> None:
     """Raise UntrustedModel with everything that a classifier of another package holds and the user does not trust."""
     kinds = {_kind(node) for node in _objects(tree)}
     if new := sorted({name for reader, name in kinds if (reader, name) not in allowed and name not in more}):

@@ -41,21 +41,20 @@ def landmarks(
     """
     if not hasattr(centers, "fit"):
         return as_centers(centers, X.shape[1])
-    from sklearn.base import clone
     from sklearn.utils.validation import has_fit_parameter
 
-    estimator = clone(centers)
-    params = estimator.get_params()
-    if n_basis is not None and "n_clusters" not in params:
+    from ldsvm.maps.regressor import seeded_clone
+
+    estimator = seeded_clone(centers, random_state)
+    if n_basis is not None and "n_clusters" not in estimator.get_params():
         raise ValueError(
             f"n_basis={n_basis} cannot be passed to centers={centers!r}, which has no n_clusters; allowed: 'scale'."
         )
-    given = {} if n_basis is None else {"n_clusters": n_basis}
-    if "random_state" in params and params["random_state"] is None:
-        given["random_state"] = random_state.randint(2**31 - 1)
     if weight is not None and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"sample_weight cannot be used with centers={centers!r}: its fit takes no sample_weight.")
-    estimator.set_params(**given).fit(X, **({} if weight is None else {"sample_weight": weight}))
+    if n_basis is not None:
+        estimator.set_params(n_clusters=n_basis)
+    estimator.fit(X, **({} if weight is None else {"sample_weight": weight}))
     if not hasattr(estimator, "cluster_centers_"):
         raise ValueError(
             f"centers={centers!r} has no cluster_centers_ after fit; allowed: an estimator such as "

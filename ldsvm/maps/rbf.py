@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,8 +111,9 @@ class RBF(FeatureFamily):
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
             return near.basis
         check_spread(float((X.max(axis=0) - X.min(axis=0)).max()))
-        moments = _moments(X, weight)
-        return Gaussians(self._choose(X, weight, random_state, moments), self.width_of(*moments))
+        moments = cache(lambda: _moments(X, weight))  # at most once, and not where nothing asks for them
+        centers = self._choose(X, weight, random_state, moments)
+        return Gaussians(centers, self.width_of(*moments()) if isinstance(self.gamma, str) else float(self.gamma))
 
     def width(self, X: Array, weight: Array | None) -> float:
         return float(self.gamma) if not isinstance(self.gamma, str) else self.width_of(*_moments(X, weight))
@@ -127,7 +130,11 @@ class RBF(FeatureFamily):
         return 1.0 / (len(middle) * variance) if variance > 0 else 1.0
 
     def _choose(
-        self, X: Array, weight: Array | None, random_state: np.random.RandomState, moments: tuple[Array, Array]
+        self,
+        X: Array,
+        weight: Array | None,
+        random_state: np.random.RandomState,
+        moments: Callable[[], tuple[Array, Array]],
     ) -> Array:
         if not isinstance(self.centers, str):
             return landmarks(self.centers, X, weight, self.n_basis, random_state)
@@ -138,7 +145,7 @@ class RBF(FeatureFamily):
                 warn_of_size(M, distinct.size)
             return X[distinct].astype(np.float32)
         start = X[np.sort(random_state.choice(distinct, M, replace=False))].astype(np.float32)
-        return start if self.centers == "random" else kmeans(X, start, weight, float(moments[1].mean()))
+        return start if self.centers == "random" else kmeans(X, start, weight, float(moments()[1].mean()))
 
 
 def _chosen(sample: Sample, M: int, gammas: list[float], alphas: tuple[float, ...]) -> tuple[float, float]:

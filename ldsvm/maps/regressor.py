@@ -85,7 +85,13 @@ class Regressor(Family):
                 f"sample_weight cannot be used with map={self.estimator!r}: its fit takes no sample_weight; "
                 "use map='rbf' or map='linear', or a regressor that takes weights."
             )
-        estimator = clone(self.estimator)
-        if "random_state" in estimator.get_params() and estimator.get_params()["random_state"] is None:
-            estimator.set_params(random_state=random_state.randint(2**31 - 1))
+        estimator = seeded_clone(self.estimator, random_state)
         return RegressorRegression(estimator, X, weight, n_threads)
+
+
+def seeded_clone(estimator: Any, random_state: np.random.RandomState) -> Any:
+    """Return an unfitted copy; where its `random_state` is None, a number is drawn for it."""
+    copy: Any = clone(estimator)
+    if "random_state" in (params := copy.get_params()) and params["random_state"] is None:
+        copy.set_params(random_state=random_state.randint(2**31 - 1))
+    return copy

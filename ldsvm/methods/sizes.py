@@ -57,7 +57,7 @@ def _parts(fitted: Any) -> list[Size]:
 
 
 def _rule(step: Any) -> Callable[[Any], Size]:
-    # by name: looking a type up must not import what nobody has fitted; of a stranger nothing is known
+    # by name: looking a type up must not import what nobody has fitted; of other classes nothing is known
     return next((RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in RULES), _plain())
 
 

@@ -14,7 +14,7 @@ from scipy.sparse import issparse, vstack
 
 from ldsvm.datasets import DataError, large, relabel
 from ldsvm.experiment.compare import record
-from ldsvm.experiment.compare.judge import Score, judge
+from ldsvm.experiment.compare.judge import Score, answers_for, judge
 from ldsvm.experiment.compare.results import MethodFailed, Result
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
@@ -176,7 +176,7 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         known = lookup(method.estimator)
         score = judge(
             model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs, metrics=config.metrics,
-            seed=config.seed,
+            answers=answers_for(config.metrics, model, X, y), seed=config.seed,
         )  # fmt: skip
         right = _right(model, X, y, score)
     config = config.model_copy(update={"methods": {name: method}})

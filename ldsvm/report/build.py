@@ -23,18 +23,18 @@ from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
-from ldsvm.metrics import Answers
+from ldsvm.metrics import DEFAULT, Answers
 from ldsvm.report import claims, html, metric_tables, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.plotting import contest as plotting
-from ldsvm.report.plotting.answers import Said, answer_curves
+from ldsvm.report.plotting.answers import MethodAnswers, answer_curves
 from ldsvm.report.plotting.projections import Panel
 from ldsvm.report.plotting.projections import projections as draw_projections
 from ldsvm.tracking.provenance import commit
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
-    "Every method has the same splits. Its grid is compared on the validation set, the best point is fitted {}, and "
+    "Every method has the same splits. Its grid is compared on the validation set{}, the best point is fitted {}, and "
     "one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. Training time "
     "is that of the one fit of the chosen point to the training set with all threads of the experiment, and once more "
     "on one, its memory what the fit took at its peak beyond what its process had before; prediction time is the "
@@ -119,18 +119,18 @@ def projections(
 
 def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> list[html.Picture]:
     """Return the figure of the probabilities on the first split's test set; none where no method's are kept."""
-    said = [Said(o.method, found) for o in outcomes if o.judged and (found := _answers(o)) is not None]
-    if not said:
+    methods = [MethodAnswers(o.method, found) for o in outcomes if o.judged and (found := _answers(o)) is not None]
+    if not methods:
         return []
-    names = ", ".join(one.name for one in said)
-    two = len(said[0].answers.classes) == 2
+    names = ", ".join(one.name for one in methods)
+    two = len(methods[0].answers.classes) == 2
     what = "ROC, precision–recall and reliability curves" if two else "Reliability curves"
-    first = f" The class to be found is {said[0].answers.classes[1]}." if two else ""
+    first = f" The class to be found is {methods[0].answers.classes[1]}." if two else ""
     caption = (
         "A bin of reliability on the dotted diagonal is right as often as its probabilities say; methods without "
         f"probabilities have no curve.{first}"
     )
-    drawing = answer_curves(said, title_of(config, problem))
+    drawing = answer_curves(methods, title_of(config, problem))
     return [html.Picture("answers", drawing, f"{what} of {names} on the test set.", caption, wide=two)]
 
 
@@ -201,7 +201,8 @@ def _importances_picture(result: Result, problem: ProblemConfig) -> html.Picture
 
 def protocol(config: Config) -> str:
     """Return how the figures of an experiment were found."""
-    return PROTOCOL.format(FITS[config.judge.refit])
+    objective = config.search.objective
+    return PROTOCOL.format("" if objective == DEFAULT else f" by {objective}", FITS[config.judge.refit])
 
 
 def note(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> str:

@@ -99,7 +99,7 @@ def test_a_class_of_the_users_is_searched_judged_and_kept(place: Path) -> None:
     model = loads(judged.stored, ())
     assert model.random_state == wanted.seed  # as all methods have it
     assert result.score.error == pytest.approx(np.mean(model.predict(X) != y))
-    kept = record.place(wanted, data, wanted.problems[0], "mine") / record.STRANGER
+    kept = record.place(wanted, data, wanted.problems[0], "mine") / record.OTHER_MODEL
     assert np.array_equal(loads(kept.read_bytes(), ()).predict(X), model.predict(X))
 
 

@@ -1,4 +1,4 @@
-"""A search that learns: the same trials for any number of workers and after a kill, better than chance, on a shelf."""
+"""A search that learns: the same trials for any number of workers and after a kill; better than chance; its file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldsvm.experiment.config.schema import MethodConfig
 from ldsvm.experiment.config.spaces import StrategyConfig
 from ldsvm.experiment.search.failure import Failure, Kind
 from ldsvm.experiment.search.journal import Journal
-from ldsvm.experiment.search.learned import Shelf
+from ldsvm.experiment.search.learned import StudyFile
 from ldsvm.experiment.search.search import run_search
 from ldsvm.experiment.search.trial import Job, Trial
 
@@ -92,19 +92,19 @@ def test_few_values_are_each_tried_once() -> None:
 def test_the_study_lies_in_sqlite_and_a_second_search_replaces_it(tmp_path: Path) -> None:
     import optuna
 
-    shelf = Shelf(tmp_path / "studies" / "s.db", "parity, ours, split 0")
+    study_file = StudyFile(tmp_path / "studies" / "s.db", "parity, ours, split 0")
     plain = search({**STRATEGY, "n_candidates": 6})
     for _ in range(2):
-        assert search({**STRATEGY, "n_candidates": 6}, shelf=shelf) == plain
-        study = optuna.load_study(study_name=shelf.name, storage=f"sqlite:///{shelf.file}")
+        assert search({**STRATEGY, "n_candidates": 6}, study_file=study_file) == plain
+        study = optuna.load_study(study_name=study_file.name, storage=f"sqlite:///{study_file.path}")
         assert [trial.params for trial in study.trials] == [trial.params for trial in plain]
         assert [trial.value for trial in study.trials] == [trial.valid_error for trial in plain]
 
 
-def test_a_shelf_that_cannot_be_written_costs_the_view_only(tmp_path: Path) -> None:
+def test_a_study_file_that_cannot_be_written_costs_the_view_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="optuna-dashboard will not show this search"):
-        found = search({**STRATEGY, "n_candidates": 5}, shelf=Shelf(tmp_path / "file" / "s.db", "s"))
+        found = search({**STRATEGY, "n_candidates": 5}, study_file=StudyFile(tmp_path / "file" / "s.db", "s"))
     assert found == search({**STRATEGY, "n_candidates": 5})
 
 

@@ -39,7 +39,9 @@ PREPARED: Any = SimpleNamespace(
     dataset=dict.fromkeys(("name", "source", "sha256", "licence"), LABEL), sizes={LABEL: 1}, split="s", seed=0,
     features=[LABEL], notes=[LABEL], n_features=2,
 )  # fmt: skip
-CONFIG: Any = SimpleNamespace(name="c", title=LABEL, judge=SimpleNamespace(refit=True))
+CONFIG: Any = SimpleNamespace(
+    name="c", title=LABEL, judge=SimpleNamespace(refit=True), search=SimpleNamespace(objective="error")
+)
 
 
 def headings(text: str, labels: int = 1) -> list[str]:

@@ -13,7 +13,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.metrics import Answers, Measured
 from ldsvm.report.metric_tables import metric_rows, names, reasons
-from ldsvm.report.plotting.answers import Said, answer_curves
+from ldsvm.report.plotting.answers import MethodAnswers, answer_curves
 
 PLAIN = Score(0.1, 0.05, 0.2, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]])
 FOUND = {
@@ -53,7 +53,7 @@ def test_figures_of_two_and_three_classes() -> None:
     rng, shapes = np.random.default_rng(0), []
     for classes in (2, 3):
         p = rng.dirichlet(np.ones(classes), 50)
-        said = Said("a", Answers(np.arange(classes), rng.integers(classes, size=50), p.argmax(axis=1), p))
+        said = MethodAnswers("a", Answers(np.arange(classes), rng.integers(classes, size=50), p.argmax(axis=1), p))
         drawing = answer_curves([said], "title")
         assert drawing.png == answer_curves([said], "title").png
         shapes.append(int.from_bytes(drawing.png[16:20], "big"))  # the width

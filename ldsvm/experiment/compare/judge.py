@@ -97,6 +97,7 @@ def judge(
     repeats: int,
     n_jobs: int,
     metrics: Sequence[str] = (DEFAULT,),
+    answers: Answers | None = None,
     seed: int = 0,
 ) -> Score:
     """Score a fitted classifier on the test set X (n, D), y (n,).
@@ -104,36 +105,19 @@ def judge(
     The only place that sees test data; call it once per method, after every choice is made. The speed is the median
     of `repeats` predictions of the whole set, on one thread and on n_jobs, after one that warms up caches and
     compilers. metrics: names, see `ldsvm.metrics.metric`; their intervals are of a bootstrap with that seed, but for
-    the error's.
+    the error's. answers: what `answers_for` returned for these rows and metrics.
     """
-    return score_and_answers(fitted, method, X, y, repeats=repeats, n_jobs=n_jobs, metrics=metrics, seed=seed)[0]
-
-
-def score_and_answers(
-    fitted: Any,
-    method: Method,
-    X: Any,
-    y: NDArray[Any],
-    *,
-    repeats: int,
-    n_jobs: int,
-    metrics: Sequence[str],
-    seed: int,
-) -> tuple[Score, Answers | None]:
-    """Return what `judge` does, and the answers on the test set where more than the error is measured."""
     from sklearn.metrics import confusion_matrix
 
     classes = np.unique(np.concatenate([fitted.classes_, y]))
-    predicted = fitted.predict(X)
+    predicted = fitted.predict(X) if answers is None else answers.classes[answers.predicted]
     confusion = confusion_matrix(y, predicted, labels=classes)
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))
     low, high = wilson(wrong, len(y))
-    others = [name for name in metrics if name != DEFAULT]
-    answers = answers_of(fitted, X, y) if others else None
-    measured = {} if answers is None else measure(others, answers, seed)
+    measured = {} if answers is None else measure([name for name in metrics if name != DEFAULT], answers, seed)
     exact = {DEFAULT: Measured(wrong / len(y), low, high)}
-    score = Score(
+    return Score(
         error=wrong / len(y),
         error_low=low,
         error_high=high,
@@ -149,7 +133,11 @@ def score_and_answers(
         confusion=confusion.tolist(),
         metrics={name: {**measured, **exact}[name] for name in metrics},
     )
-    return score, answers
+
+
+def answers_for(metrics: Sequence[str], fitted: Any, X: Any, y: NDArray[Any]) -> Answers | None:
+    """Return what a classifier says of the test set, for `judge`; None where only the error is asked for."""
+    return answers_of(fitted, X, y) if {*metrics} != {DEFAULT} else None
 
 
 def fit_and_judge(
@@ -166,27 +154,29 @@ def fit_and_judge(
     fit = fit_point(job, job.points[0], data, tell)
     model = fit_again(job, fit, data, tell).model if how.refit else fit.model
     first, method = fit.model, lookup(job.method.estimator)
-    answers = Coarser(model, labels) if job.method.labels else model  # what answers the problem
+    judged = Coarser(model, labels) if job.method.labels else model  # what answers the problem
     X_test, y_test = prepared.arrays("test", labels)
-    stored, unkept = _stored(answers, job.method)
-    score, said = score_and_answers(
-        answers, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs, metrics=metrics, seed=job.seed
-    )
+    stored, remarks = _stored(judged, job.method)
+    answers = answers_for(metrics, judged, X_test, y_test)
+    score = judge(
+        judged, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs, metrics=metrics, answers=answers,
+        seed=job.seed,
+    )  # fmt: skip
     return Judged(
         score=score,
         valid_error=data.valid_error(first),
         train_s=fit.seconds,
         peak_mib=fit.peak_mib,
-        notes=[*fit.notes, *unkept],
+        notes=[*fit.notes, *remarks],
         history=[dict(row) for row in getattr(first, "history_", [])],
         stop_reason=reason(first),
         best_iter=getattr(first, "best_iter_", None),
         **(_ours(model) if method.iterative else {}),
         importances=_importances(model, prepared.columns_of_features()) if method.iterative else {},
-        model=answers if method.iterative else None,
+        model=judged if method.iterative else None,
         latent=_latent(model, method, data),
         stored=stored,
-        answers=said,
+        answers=answers,
     )
 
 

@@ -30,7 +30,7 @@ from ldsvm.experiment.config.schema import Config, JudgeConfig, LimitsConfig, Me
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.search.journal import Journal
-from ldsvm.experiment.search.learned import Shelf
+from ldsvm.experiment.search.learned import StudyFile
 from ldsvm.experiment.search.search import Executor, OnTrials, best, run_search
 from ldsvm.experiment.search.trial import Job, OnStep, Trial, fit_job
 from ldsvm.experiment.search.worker import Runner, Stopped
@@ -40,7 +40,7 @@ from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 
 LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
-STRANGER = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
+OTHER_MODEL = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
 LAYOUT = 3  # raise it when what a result's folder holds changes
 
 
@@ -125,7 +125,7 @@ def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
 
         (folder / MODEL).write_bytes(dumps(judged.model))
     if judged.stored is not None:
-        (folder / STRANGER).write_bytes(judged.stored)
+        (folder / OTHER_MODEL).write_bytes(judged.stored)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _search(
         place=f"{match.prepared.digest} {match.labels}" + (f" learnt from {method.labels}" if method.labels else ""),
         rows=match.prepared.sizes["train"],
         checkpoints=config.checkpoints,
-        shelf=Shelf(config.paths.runs / "studies" / f"{config.name}.db", study),
+        study_file=StudyFile(config.paths.runs / "studies" / f"{config.name}.db", study),
         objective=config.search.objective,
     )
     if executor is not None:

@@ -28,11 +28,11 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
     """Who fits a method over blocks of the prepared rows, which are then read from their files and never all at once.
 
     kind: serial (one block after the other), threads (several at a time), ray (processes, here or on a cluster whose
-    hosts have `paths.cache` under the same name; large tables become features there, too).
-    workers: of the last two, 2 by default. address: host:port of the
-    head of a running Ray cluster, or auto; None starts one here for each fit. threads: of each of Ray's workers, 1
-    by default; the other kinds have n_jobs. memory_mib: what all workers together may keep rows and features in, None
-    for half of what is free or limits.fit_mib allow, which does not bind fits on Ray. rows: of a block.
+    hosts have `paths.cache` under the same name; large tables become features there, too). workers: of the last two, 2
+    by default. address: host:port of the head of a running Ray cluster, or auto; None starts one here for each fit.
+    threads: of each of Ray's workers, 1 by default; the other kinds have n_jobs. memory_mib: what all workers together
+    may keep rows and features in, None for half of what is free or limits.fit_mib allow, which does not bind fits on
+    Ray. rows: of a block.
     """
 
     kind: Literal["serial", "threads", "ray"]

@@ -18,10 +18,10 @@ TRIES = 20  # to find a point that is new, where values are few
 
 
 @dataclass(frozen=True)
-class Shelf:
+class StudyFile:
     """Where optuna-dashboard finds the study of a search: an SQLite file, and the study's name in it."""
 
-    file: Path
+    path: Path
     name: str
 
 
@@ -30,7 +30,7 @@ class Learned:
 
     What is asked depends on the seed and on what was told alone: trials are told whole batches at a time and in their
     order, so that neither the number of workers nor a resume from a journal changes a search. The study is in memory;
-    the shelf gets a copy of each batch, which nothing reads here.
+    the study file gets a copy of each batch, which nothing reads here.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Learned:
     [4, 5]
     """
 
-    def __init__(self, space: Space, strategy: StrategyConfig, seed: int, shelf: Shelf | None = None) -> None:
+    def __init__(self, space: Space, strategy: StrategyConfig, seed: int, study_file: StudyFile | None = None) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -56,7 +56,7 @@ class Learned:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             self._study = optuna.create_study(sampler=_sampler(strategy.sampler, seed))
-        self._shelf, self._copied = _cleared(shelf), 0
+        self._study_file, self._copied = _cleared(study_file), 0
         self._values: dict[str, float] = {}  # of points that were told
         self._pending: dict[int, Any] = {}
         self._draw()
@@ -100,15 +100,15 @@ class Learned:
             self._study.tell(asked, state=TrialState.FAIL)
 
     def _copy(self) -> None:
-        """Add to the shelf what is new; a shelf that cannot be written costs the view of the search, not the search."""
-        if self._shelf is None:
+        """Add what is new to the study file; where it cannot be written, the search goes on without it."""
+        if self._study_file is None:
             return
         done = [trial for trial in self._study.get_trials(deepcopy=False) if trial.state.is_finished()]
         try:
-            self._shelf.add_trials(done[self._copied :])
+            self._study_file.add_trials(done[self._copied :])
         except Exception as error:  # whatever a database says
             warnings.warn(f"optuna-dashboard will not show the rest of this search ({error!s:.200}).", stacklevel=2)
-            self._shelf = None
+            self._study_file = None
         self._copied = len(done)
 
 
@@ -133,18 +133,18 @@ def _sampler(name: str | None, seed: int) -> Any:
     return TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
-def _cleared(shelf: Shelf | None) -> Any:
-    """Return an empty study of the shelf, None where it cannot be had."""
-    if shelf is None:
+def _cleared(study_file: StudyFile | None) -> Any:
+    """Return an empty study in the file, None where it cannot be had."""
+    if study_file is None:
         return None
     import optuna
 
     try:
-        shelf.file.parent.mkdir(parents=True, exist_ok=True)
-        address = f"sqlite:///{shelf.file}"
-        if shelf.name in optuna.get_all_study_names(address):
-            optuna.delete_study(study_name=shelf.name, storage=address)
-        return optuna.create_study(study_name=shelf.name, storage=address)
+        study_file.path.parent.mkdir(parents=True, exist_ok=True)
+        address = f"sqlite:///{study_file.path}"
+        if study_file.name in optuna.get_all_study_names(address):
+            optuna.delete_study(study_name=study_file.name, storage=address)
+        return optuna.create_study(study_name=study_file.name, storage=address)
     except Exception as error:
         warnings.warn(f"optuna-dashboard will not show this search ({error!s:.200}).", stacklevel=2)
         return None

@@ -14,7 +14,7 @@ from ldsvm.experiment.config.spaces import ROWS, Point, draw, grid
 from ldsvm.experiment.search.failure import Failure, KnownFailure
 from ldsvm.experiment.search.halving import Ask, Halving, rank
 from ldsvm.experiment.search.journal import Journal
-from ldsvm.experiment.search.learned import Learned, Shelf
+from ldsvm.experiment.search.learned import Learned, StudyFile
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
 from ldsvm.metrics import DEFAULT
@@ -29,15 +29,15 @@ class SearchFailed(KnownFailure):
 
 
 def plan(
-    method: MethodConfig, *, seed: int, rows: int | None = None, shelf: Shelf | None = None
+    method: MethodConfig, *, seed: int, rows: int | None = None, study_file: StudyFile | None = None
 ) -> tuple[list[Point], Halving | Learned]:
     """Return the points of a search, the grid or random ones of it, and who says which to fit: all, or by halving.
 
-    With a sampler the points are those of the first batch, and become more. shelf: for optuna-dashboard.
+    With a sampler the points are those of the first batch, and become more. study_file: for optuna-dashboard.
     """
     strategy = method.strategy
     if strategy is not None and strategy.sampler is not None:
-        learned = Learned(method.space, strategy, seed, shelf)
+        learned = Learned(method.space, strategy, seed, study_file)
         return learned.points, learned
     count, resource = (None, None) if strategy is None else (strategy.n_candidates, strategy.resource)
     points = grid(method.space) if count is None else draw(method.space, count, seed)
@@ -87,7 +87,7 @@ def run_search(
     place: str = "",
     rows: int | None = None,
     checkpoints: Path | None = None,
-    shelf: Shelf | None = None,
+    study_file: StudyFile | None = None,
     objective: str = DEFAULT,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
@@ -98,10 +98,10 @@ def run_search(
     far and how many are planned, first for those of the journal, then after each job. journal: gives the trials of an
     earlier search and gets every new one as soon as its job is done; place: names the data and their labelling in it.
     rows: of the training set; a rung with as many is the last one. checkpoints: folder for those of fits over blocks of
-    rows. shelf: where optuna-dashboard finds a search with a sampler.
+    rows. study_file: where optuna-dashboard finds a search with a sampler.
     """
     journal = Journal(None) if journal is None else journal
-    points, halving = plan(method, seed=seed, rows=rows, shelf=shelf)
+    points, halving = plan(method, seed=seed, rows=rows, study_file=study_file)
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []

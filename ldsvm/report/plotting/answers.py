@@ -11,14 +11,14 @@ from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, drawn, figure_of
 
 
 @dataclass(frozen=True)
-class Said:
+class MethodAnswers:
     """The answers of one method on the test set; `Answers.probabilities` are there."""
 
     name: str
     answers: Answers
 
 
-def answer_curves(methods: Sequence[Said], title: str) -> Drawing:
+def answer_curves(methods: Sequence[MethodAnswers], title: str) -> Drawing:
     """Return a figure with a line for each method: ROC, precision–recall and reliability; of several classes the last.
 
     Reliability: the share of right answers against the confidence, in the bins of the metric ece; the dotted diagonal
