@@ -10,7 +10,7 @@ PREFECT_PORT = 4200
 DATA =
 
 help:
-	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml), about a minute'
+	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml): minutes the first time'
 	@echo 'make test   lint, types and tests, some minutes; FAST=1 for the work between commits, about a minute: without what'
 	@echo '            starts servers, clusters or whole flows (pytest -m server) and what takes seconds (-m slow)'
 	@echo 'make lint   ruff: rules and format'
