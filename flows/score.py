@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -15,12 +16,15 @@ from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
-from ldsvm.methods.memory_limit import watch
+from ldsvm.methods.memory_limit import watch as memory_watch
 from ldsvm.production import scoring
-from ldsvm.production.registry import Registry
+from ldsvm.production.drift import Profile
+from ldsvm.production.registry import Registry, Version
+from ldsvm.production.retraining import Alarm
 from ldsvm.production.schema_check import remarks
+from ldsvm.production.score_watch import Watch, drift_file
 from ldsvm.production.scoring_rows import Scoring
-from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.client import Run, Tracker
 
 
 @flow(name="score", flow_run_name=run_name)
@@ -44,9 +48,11 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         job = Scoring.of(config, model, str(version), version.source, ROOT)
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
-            start, peak = time.perf_counter(), watch()
+            start, peak = time.perf_counter(), memory_watch()
             check = Check(job.allowed, job.edited)
-            rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check)
+            watch = None if asked.drift == "ignore" else watched(wanted, registry, version)
+            with compared(watch, job, run):
+                rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check, watch)
             seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
@@ -57,3 +63,34 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"
+
+
+def watched(wanted: ProductionConfig, registry: Registry, version: Version) -> Watch:
+    """Return what compares the rows with the training of a version."""
+    assert wanted.score is not None
+    then = Profile(**registry.facts(version)["profile"])
+    return Watch(then, wanted.drift, stop=wanted.score.drift == "stop", tell=lambda sentence: say(f"  {sentence}"))
+
+
+@contextmanager
+def compared(watch: Watch | None, job: Scoring, run: Run) -> Iterator[None]:
+    """Let rows be scored, and say and record how they differ from the training, also when an alarm ends it."""
+    if watch is None:
+        yield
+        return
+    file = drift_file(job.output)
+    try:
+        yield
+    except Alarm as error:
+        run.failure = str(error)
+        raise
+    finally:
+        facts = {"model": job.model, "input": job.input}
+        if watch.seen is not None:
+            watch.write(file, facts)
+            run.text("drift.json", watch.as_json(facts))
+            run.log({}, watch.numbers)
+            for sentence in watch.sentences:
+                say(f"  {sentence}")
+            if watch.alarms:
+                run.tag("ldsvm.alarm", watch.alarms[0]["rows"])

@@ -15,7 +15,7 @@ chance. Of the columns of a mixed table, values and the share of gaps are compar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,41 @@ class Profile(Inputs):
     """Counts of what a model was trained on, as plain values.
 
     classes: training rows by label, as a str. centroids: of the K classes in the latent space, K rows of L numbers.
-    latent_edges, latent_counts: as for the inputs, of the distances to the nearest centroid.
+    latent_edges, latent_counts: as for the inputs, of the distances to the nearest centroid. answers: rows by predicted
+    class, of the rows whose distances are counted; empty in models of earlier releases.
     """
 
     classes: dict[str, int]
     centroids: list[list[float]]
     latent_edges: list[float]
     latent_counts: list[int]
+    answers: dict[str, int] = field(default_factory=dict, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Counts of other rows in the bins of a profile, as plain values. Those of several chunks of rows add up.
+
+    inputs, gaps: see `Inputs.count`. classes: rows by label, or by predicted class, as a str. latent: of distances.
+    """
+
+    rows: int
+    inputs: list[list[float]]
+    gaps: list[int]
+    classes: dict[str, int]
+    latent: list[float]
+
+    def __add__(self, other: Seen) -> Seen:
+        """Return the counts of both."""
+        inputs = [_sums(*both) for both in zip(self.inputs, other.inputs, strict=True)]
+        gaps = [before + after for before, after in zip(self.gaps, other.gaps, strict=True)]
+        names = dict.fromkeys([*self.classes, *other.classes])
+        classes = {name: self.classes.get(name, 0) + other.classes.get(name, 0) for name in names}
+        return Seen(self.rows + other.rows, inputs, gaps, classes, _sums(self.latent, other.latent))
+
+
+def _sums(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [a + b for a, b in zip(one, other, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +90,7 @@ class Gaps(Shift):
 
 @dataclass(frozen=True)
 class Drift:
-    """How everything moved.
+    """How everything moved. labels: those of the rows, or the predicted classes.
 
     unknown: labels that were not there in training. gaps: how the share of gaps moved, of columns of a mixed table that
     have some.
@@ -93,20 +121,31 @@ class Drift:
         if gaps := [f"{g.name} ({100 * g.before:.2g} % to {100 * g.now:.2g} %)" for g in self.gaps if g.drifted]:
             more = "" if len(gaps) <= NAMED else f" and {len(gaps) - NAMED} others"
             found.append(f"Gaps have become more or fewer in {', '.join(gaps[:NAMED])}{more}.")
-        for shift, what in ((self.labels, "The labels have"), (self.latent, "Distances in the latent space have")):
+        what_moved = (self.labels, f"The {self.labels.name} have"), (self.latent, "Distances in the latent space have")
+        for shift, what in what_moved:
             if shift.drifted:
                 found.append(f"{what} drifted (stability index {shift.psi:.2f}).")
         if self.unknown:
             found.append(f"New labels: {', '.join(self.unknown)}.")
         return found or ["Nothing has drifted."]
 
+    def beyond(self, rules: DriftConfig) -> str | None:
+        """Return a sentence when more of the inputs have drifted than `alarm_share` allows."""
+        if self.share <= rules.alarm_share:
+            return None
+        limit = f"production.drift.alarm_share allows {100 * rules.alarm_share:g} %"
+        return f"{100 * self.share:.0f} % of the inputs have drifted; {limit}."
 
-def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any]) -> Profile:
+
+def profile(
+    inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any], answers: NDArray[Any] | None = None
+) -> Profile:
     """Return the counts of a training.
 
     inputs: of `count_bins` or `count_table`. y (N,), F (N, L): labels and latent coordinates of the training rows.
-    unseen: latent coordinates (M, L) of other rows of the same kind. The map was fitted to the former, which therefore
-    lie closer to their centroids than any later row will; so distances are counted on the latter.
+    unseen: latent coordinates (M, L) of other rows of the same kind, answers (M,): the classes that the model gives
+    them. The map was fitted to the former, which therefore lie closer to their centroids than any later row will; so
+    distances and answers are counted on the latter.
     """
     labels, index = np.unique(y.astype(str), return_inverse=True)
     centroids = np.stack([F[index == k].mean(axis=0, dtype=np.float64) for k in range(len(labels))])
@@ -122,31 +161,42 @@ def profile(inputs: Inputs, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[An
         latent_counts=counts_in(distances, latent).tolist(),
         values=inputs.values,
         gaps=inputs.gaps,
+        answers={} if answers is None else _by_class(answers),
     )
 
 
-def compare(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig) -> Drift:
-    """Compare new rows X (n, D), y (n,), in the latent space F (n, L) of the same model, with its training.
+def count(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any]) -> Seen:
+    """Count new rows X (n, D), their labels or predicted classes y (n,), and F (n, L), the same model's coordinates.
 
     X: a table as `count_table` takes it where the profile is of one, else a matrix.
     """
-    inputs, gaps = _compare_inputs(then, X, rules)
-    distances = _nearest(F, np.array(then.centroids))
-    latent = np.array(then.latent_counts, float), counts_in(distances, np.array(then.latent_edges))
-    found, counts = np.unique(y.astype(str), return_counts=True)
-    new = dict(zip(found.tolist(), counts.tolist(), strict=True))
-    unknown = tuple(name for name in new if name not in then.classes)
-    labels = np.array([*then.classes.values()], float), np.array([new.get(name, 0) for name in then.classes], float)
+    inputs, gaps = then.count(X)
+    latent = counts_in(_nearest(F, np.array(then.centroids)), np.array(then.latent_edges))
+    return Seen(len(y), [column.tolist() for column in inputs], gaps, _by_class(y), latent.tolist())
+
+
+def compare(then: Profile, seen: Seen, rules: DriftConfig, answers: bool = False) -> Drift:
+    """Compare counts of new rows with those of the training. answers: the classes of `seen` are predicted ones."""
+    inputs, gaps = _compare_inputs(then, seen, rules)
+    latent = np.array(then.latent_counts, float), np.array(seen.latent, float)
+    known = then.answers or then.classes if answers else then.classes
+    unknown = tuple(name for name in seen.classes if name not in then.classes)
+    pair = [np.array([counts.get(name, 0) for name in then.classes], float) for counts in (known, seen.classes)]
     rest = (
-        _shift("label", labels, p_of_homogeneity(*labels), rules),
+        _shift("predicted classes" if answers else "labels", (pair[0], pair[1]), p_of_homogeneity(*pair), rules),
         _shift("latent", latent, p_of_no_change(*latent), rules),
     )
     return Drift(inputs, *rest, unknown, gaps)
 
 
-def _compare_inputs(then: Profile, X: Any, rules: DriftConfig) -> tuple[tuple[Shift, ...], tuple[Gaps, ...]]:
+def _by_class(y: NDArray[Any]) -> dict[str, int]:
+    found, counts = np.unique(y.astype(str), return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _compare_inputs(then: Profile, seen: Seen, rules: DriftConfig) -> tuple[tuple[Shift, ...], tuple[Gaps, ...]]:
     """Return how the values of each input moved, and the gaps of those that have some, then or now."""
-    now, gaps_now = then.count(X)
+    now, gaps_now = [np.array(counts, float) for counts in seen.inputs], seen.gaps
     pairs = [(np.array(old, float), new) for old, new in zip(then.counts, now, strict=True)]
     tests = [p_of_no_change if own is None else p_of_same_values for own in then.values or [None] * len(pairs)]
     gaps = [

@@ -233,7 +233,8 @@ def _profile(made: Challenge, model: Any) -> Profile:
     others = [part[some_of(np.arange(part.shape[0]), seed)] for part in others]
     inputs = made.inputs or retraining.count_inputs(_together(others))
     unseen = others[1:] if made.config.judge.refit else others
-    return profile(inputs, y, model.transform(X), np.concatenate([model.transform(part) for part in unseen]))
+    places, answers = (np.concatenate([ask(part) for part in unseen]) for ask in (model.transform, model.predict))
+    return profile(inputs, y, model.transform(X), places, answers)
 
 
 def _together(parts: list[Any]) -> Any:

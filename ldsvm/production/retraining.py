@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
 from ldsvm.experiment.feature_arrays import as_they_came
-from ldsvm.production.drift import Drift, Profile, compare
+from ldsvm.production.drift import Drift, Profile, compare, count
 from ldsvm.production.input_counts import Inputs, count_bins, count_table
 from ldsvm.production.new_rows import KEPT, Changes
 
@@ -104,9 +104,8 @@ def _describe_drift(rules: ProductionConfig, drift: Drift | None) -> Sentences:
     said = [(sentence, False) for sentence in drift.sentences]
     if drift.unknown and rules.drift.unknown_labels == "alarm":
         said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
-    if drift.share > rules.drift.alarm_share:
-        limit = f"production.drift.alarm_share allows {100 * rules.drift.alarm_share:g} %"
-        said.append((f"{100 * drift.share:.0f} % of the inputs have drifted; {limit}.", True))
+    if beyond := drift.beyond(rules.drift):
+        said.append((beyond, True))
     return said
 
 
@@ -144,9 +143,15 @@ def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[An
     if reader is not None and then.gaps:
         known = reader.transform(rows)
     else:
-        X = rows if is_compared_raw(rows) else _features(pipeline, rows)
-        known = X.to_numpy() if hasattr(X, "columns") else X
-    return compare(then, known, y, pipeline.transform(fill_missing(pipeline, rows)), config.production.drift)
+        known = countable(rows, lambda: _features(pipeline, rows))
+    seen = count(then, known, y, pipeline.transform(fill_missing(pipeline, rows)))
+    return compare(then, seen, config.production.drift)
+
+
+def countable(rows: Any, features: Callable[[], Any]) -> Any:
+    """Return rows, numbers or texts, as `count_inputs` counts them. features: gives them after the feature steps."""
+    X = rows if is_compared_raw(rows) else features()
+    return X.to_numpy() if hasattr(X, "columns") else X
 
 
 def is_compared_raw(rows: Any) -> bool:

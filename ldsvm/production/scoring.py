@@ -27,11 +27,14 @@ from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.streams import Stream
 from ldsvm.datasets.table_schema import Check
 from ldsvm.datasets.words import shown
+from ldsvm.production.drift import Seen
 from ldsvm.production.schema_check import refuse
+from ldsvm.production.score_watch import Watch
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
 FORMULA = r"^[=+\-@\t\r\n]"  # first characters of what spreadsheets run as a formula
+COUNTS = b"ldsvm.counts"  # key in a chunk's metadata, of what its rows are compared by
 NUMBER = r"^[+-]?([\d.,]*|[\d.,]+e[+-]?\d+|inf|infinity|nan)$"  # also a lone sign, as for no value
 
 
@@ -40,11 +43,13 @@ def score(
     pipeline: Any,
     on_rows: OnRows = lambda rows: None,
     check: Check | None = None,
+    watch: Watch | None = None,
 ) -> int:
     """Score every row of a job's input with a fitted pipeline and return how many there were.
 
     on_rows: called with the number of rows done. check: finds the cells that the schema does not allow, in the chunks
-    that are still to do where another run was stopped; by default that of the job.
+    that are still to do where another run was stopped; by default that of the job. watch: compares all rows with those
+    of the training; its Alarm ends the scoring, and the chunks that are done are kept for the next run.
 
     Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
     are no numbers, or have missing values; for kept columns of which the files make no single one; for cells that the
@@ -56,7 +61,7 @@ def score(
     with _alone(job) as folder:
         chunks = folder / _digest(job, [one.file for one in streams])
         try:
-            done = _answered(streams, job, pipeline, kept, chunks, on_rows, check)
+            done = _answered(streams, job, pipeline, kept, chunks, on_rows, check, watch)
         except DataError:  # a second run would fail the same way, so the chunks are of no use
             shutil.rmtree(chunks, ignore_errors=True)
             if not any(path.is_dir() for path in folder.iterdir()):
@@ -74,15 +79,18 @@ def _answered(
     folder: Path,
     on_rows: OnRows,
     check: Check,
+    watch: Watch | None,
 ) -> int:
     """Write the chunks that are not in the folder yet, then the output; return the number of rows."""
     done, chunks = 0, []
     for number, chunk in enumerate(divided(streams, job)):
         chunks.append(folder / f"{number:06d}.parquet")
         rows = sum(len(part.batch) for part in chunk)
-        if not _there(chunks[-1], rows):
-            _write(_scored(chunk, job, pipeline, kept, check), chunks[-1])
+        if not _there(chunks[-1], rows, watch):
+            _write(_scored(chunk, job, pipeline, kept, check, watch), chunks[-1])
         done += rows
+        if watch is not None:
+            watch.take(_seen(chunks[-1]))
         on_rows(done)
     if not chunks:
         raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
@@ -138,12 +146,17 @@ def _digest(job: Scoring, files: Sequence[Path]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _there(chunk: Path, rows: int) -> bool:
-    """Return whether a chunk can be read and has so many rows."""
+def _there(chunk: Path, rows: int, watch: Watch | None) -> bool:
+    """Return whether a chunk can be read, has so many rows, and has their counts where they are compared."""
     try:
-        return bool(optional("pyarrow.parquet").read_table(chunk).num_rows == rows)
+        table = optional("pyarrow.parquet").read_table(chunk)
     except (OSError, optional("pyarrow").ArrowException):
         return False
+    return bool(table.num_rows == rows) and (watch is None or COUNTS in (table.schema.metadata or {}))
+
+
+def _seen(chunk: Path) -> Seen:
+    return Seen(**json.loads(optional("pyarrow.parquet").read_schema(chunk).metadata[COUNTS]))
 
 
 def _identity(file: Path) -> list[Any]:
@@ -151,21 +164,25 @@ def _identity(file: Path) -> list[Any]:
         return [str(file.resolve()), hashlib.file_digest(stream, "sha256").hexdigest()]
 
 
-def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any], check: Check) -> Any:
-    """Return the output's rows of one chunk. kept: types of columns."""
+def _scored(
+    chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any], check: Check, watch: Watch | None
+) -> Any:
+    """Return the output's rows of one chunk, with their counts where they are compared. kept: types of columns."""
     pa = optional("pyarrow")
-    X = inputs(chunk, job, check)
+    X = given = inputs(chunk, job, check)
     refuse(check, job.schema, "scored", job.schema_file)
     model = pipeline
     if hasattr(pipeline, "steps"):  # the features once; `inputs` has done what the first step of a mixed table does
         X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]
     scores, Z = model.decision_function(X), model.transform(X)
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
-    columns["class"] = pa.array(_classes(scores, model.classes_).tolist())
+    classes = _classes(scores, model.classes_)
+    columns["class"] = pa.array(classes.tolist())
     columns["margin"] = pa.array(_margins(scores).astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
     columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()
-    return pa.table(columns)
+    counts = None if watch is None else {COUNTS: json.dumps(asdict(watch.count(given, X, classes, Z)))}
+    return pa.table(columns, metadata=counts)
 
 
 def _cast(part: Part, name: str, type: Any) -> Any:
@@ -205,7 +222,7 @@ def _gather(chunks: Sequence[Path], job: Scoring) -> None:
     parquet, output = optional("pyarrow.parquet"), job.output
     ready = _escaped if job.escape_formulas and output.suffix == ".csv" else lambda table: table
     try:
-        schema = parquet.read_schema(chunks[0])
+        schema = parquet.read_schema(chunks[0]).remove_metadata()
         given = ready(schema.empty_table()).schema
         with replacing(output) as new, _writer(str(new), given, output.suffix) as writer:
             for chunk in chunks:

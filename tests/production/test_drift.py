@@ -19,6 +19,7 @@ from ldsvm.production.drift import (
     DriftConfig,
     Profile,
     compare,
+    count,
     p_of_homogeneity,
     p_of_no_change,
     p_of_same_values,
@@ -51,7 +52,7 @@ def described(X: Any, y: NDArray[Any], F: NDArray[Any], unseen: NDArray[Any] | N
 
 
 def against(then: Profile, X: Any, y: NDArray[Any], F: NDArray[Any], rules: DriftConfig = RULES) -> Drift:
-    return compare(then, X, y, F, rules)
+    return compare(then, count(then, X, y, F), rules)
 
 
 def moved(drift: Drift) -> bool:
@@ -230,7 +231,7 @@ def beside(table: pd.DataFrame, old: int = 3000) -> Drift:
     then = profile(count_table(mixed(old, 0), ROLES), y, F, F)
     assert Profile(**json.loads(json.dumps(asdict(then)))) == then
     n = len(table)
-    return compare(then, table, y[:n], F[:n], RULES)
+    return compare(then, count(then, table, y[:n], F[:n]), RULES)
 
 
 @pytest.mark.slow
@@ -290,5 +291,5 @@ def test_a_category_of_rare_values_only_is_not_called_drift_for_the_choice_of_it
     for _ in range(60):
         old, new = (pd.DataFrame({"town": rng.integers(100, size=n).astype(str).astype(object)}) for n in (800, 100))
         then = profile(count_table(old, {"town": "category"}), y, F, F)
-        found.append(compare(then, new, y[:100], F[:100], RULES).inputs[0].p)
+        found.append(compare(then, count(then, new, y[:100], F[:100]), RULES).inputs[0].p)
     assert np.mean(np.array(found) < 0.05) < 0.1 and min(found) > RULES.false_discovery_rate / 10

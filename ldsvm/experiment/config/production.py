@@ -89,6 +89,8 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
     line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
     they came.
+    drift: what is done when the rows of a chunk do not look like those of the training: "stop" ends the scoring there,
+    "warn" says so and goes on, "ignore" compares nothing.
     """
 
     input: str
@@ -100,6 +102,7 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     header: bool | None = None
     encoding: Encoding | None = None
     escape_formulas: bool = True
+    drift: Literal["warn", "stop", "ignore"] = "warn"
     decimal: Decimal | None = None
     thousands: Thousands | None = None
     missing_values: tuple[Mark, ...] | None = None
