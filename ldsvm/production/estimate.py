@@ -1,0 +1,126 @@
+"""The error of a model on rows without labels, estimated from its own probabilities.
+
+Where probabilities hold, a row's answer is wrong with probability 1 - p of the class that is given, so their mean is the
+expected error (confidence-based performance estimation, as in NannyML). It needs no labels, but that p(y | x) is as in
+training. Where only the mix of the classes has changed, p(y | x) changes in a known way: each class is weighted by its
+new share over its old one, and the new shares are those of greatest likelihood (Saerens, Latinne and Decaestecker,
+"Adjusting the outputs of a classifier to new a priori probabilities", 2002). Of rows that are otherwise unlike the
+training nothing is known; the comparison of inputs and latent distances tells where that is so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldsvm.experiment.config.production import DriftConfig
+from ldsvm.production.drift import Drift, Profile
+
+Floats = NDArray[np.float64]
+NORMAL = 1.96  # standard deviations on each side of an interval of 95 %
+STEPS, SMALL = 100, 1e-6  # of the new shares: at most so many, and until they move less
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Sums over rows, which add up: of the probability q that the answer is wrong, and of its variance q (1 - q).
+
+    mixed, mixed_variance: the same, if the mix of the classes alone had changed.
+    """
+
+    rows: int
+    wrong: float
+    variance: float
+    mixed: float
+    mixed_variance: float
+
+    def __add__(self, other: Expected) -> Expected:
+        """Return the sums over both."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Expected(*(one + another for one, another in pairs))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Of the rows that judged a model: how many were wrong, how many were expected to be, and its variance."""
+
+    wrong: int
+    expected: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An error that was estimated. low, high: 95 % interval, which holds unless it is doubtful."""
+
+    error: float
+    low: float
+    high: float
+    doubtful: bool
+
+    @property
+    def sentence(self) -> str:
+        """The error with its interval, and whether it is doubtful."""
+        low, high = 100 * self.low, 100 * self.high
+        found = f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)"
+        return f"{found}; doubtful, since these rows are unlike those of the training." if self.doubtful else f"{found}."
+
+
+def expected(P: Floats, prior: Floats) -> Expected:
+    """Return the sums over rows with probabilities P (n, K). prior: shares (K,) of the classes in training.
+
+    Examples
+    --------
+    >>> expected(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])).wrong.__round__(2)
+    0.3
+    """
+    rows, answers = np.arange(len(P)), P.argmax(axis=1)
+    plain, mixed = (1.0 - Q[rows, answers] for Q in (P, new_mix(P, prior)[1]))
+    sums = (float(part.sum()) for q in (plain, mixed) for part in (q, q * (1.0 - q)))
+    return Expected(len(P), *sums)
+
+
+def new_mix(P: Floats, prior: Floats) -> tuple[Floats, Floats]:
+    """Return the likeliest shares (K,) of the classes, and the probabilities (n, K) with them.
+
+    The algorithm of Saerens, Latinne and Decaestecker (2002), equations 2.9: expectation and maximization by turns.
+    """
+    prior = np.maximum(prior, 1e-12)
+    share = prior
+    for _ in range(STEPS):
+        weighted = P * (share / prior)
+        weighted /= np.maximum(weighted.sum(axis=1, keepdims=True), 1e-300)
+        share, before = weighted.mean(axis=0), share
+        if np.abs(share - before).max() < SMALL:
+            break
+    return share, weighted
+
+
+def estimate(found: Expected, drift: Drift, rules: DriftConfig, held: Held) -> Estimate:
+    """Return the error of rows as they were counted, given how they differ from the training.
+
+    held: what the same sums were for the rows that judged the model. Their ratio to what was wrong there corrects the
+    estimate, and its variance widens the interval; one row is added to both, so that a few rows change little.
+    """
+    mixed = drift.labels.p <= rules.false_discovery_rate and not drift.latent.drifted
+    wrong, variance = (found.mixed, found.mixed_variance) if mixed else (found.wrong, found.variance)
+    mean, ratio = wrong / found.rows, (held.wrong + 1) / (held.expected + 1)
+    half = NORMAL * sqrt(ratio * variance / found.rows**2 + mean**2 * held.variance / (held.expected + 1) ** 2)
+    error = min(1.0, ratio * mean)
+    unlike = drift.latent.drifted or drift.share > 0
+    return Estimate(error, max(0.0, error - half), min(1.0, error + half), doubtful=unlike)
+
+
+def on_holdout(P: Floats, n_wrong: int) -> Held:
+    """Return the sums over rows with known labels, of which so many are answered wrongly."""
+    wrong = 1.0 - P.max(axis=1)
+    return Held(n_wrong, float(wrong.sum()), float((wrong * (1.0 - wrong)).sum()))
+
+
+def prior_of(then: Profile, classes: NDArray[np.generic]) -> Floats:
+    """Return the shares (K,) of the classes in a training."""
+    counts = np.array([then.classes.get(str(name), 0) for name in classes.tolist()], dtype=np.float64)
+    return counts / max(counts.sum(), 1.0)
