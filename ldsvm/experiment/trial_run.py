@@ -111,7 +111,7 @@ def _tried(
         text = f"takes more than {FIT_SECONDS:g} s" if slow else f"fails: {str(trial.failure).removesuffix('.')}"
         yield Remark("odd" if slow else "wrong", name, f"one fit on {n:,} rows {text}.")
         return
-    yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.repeats)
+    yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.count)
 
 
 def _memory(config: Config, name: str, method: MethodConfig, points: Sequence[Point], data: Data) -> Iterator[Remark]:

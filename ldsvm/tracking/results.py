@@ -13,6 +13,7 @@ from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.search.trial import Trial
+from ldsvm.metrics import DEFAULT
 from ldsvm.tracking.client import Run, Tracker
 from ldsvm.tracking.provenance import commit, environment
 
@@ -115,6 +116,9 @@ def _track_result(tracker: Tracker, run: Run, result: Result, prefix: str) -> No
     if result.split == 0:
         run.history(result.history)
     if (score := result.score) is not None:
+        if prefix:
+            metrics = {f"split_{name}": one.value for name, one in score.metrics.items() if name != DEFAULT}
+            run.sample({"split_error_percent": _hundred(score.error), **metrics}, result.split)
         suffix = f"_split_{result.split}" if prefix else ""
         columns = {"class": score.classes, **{f"predicted {c}": [row[i] for row in score.confusion]
                    for i, c in enumerate(score.classes)}}  # fmt: skip

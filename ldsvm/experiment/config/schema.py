@@ -66,6 +66,40 @@ class SplitConfig(Frozen):
             raise ValueError('allowed: repeats 1 with kind "time", which leaves nothing to chance')
         return self
 
+    @property
+    def count(self) -> int:
+        """How many splits there are."""
+        return self.repeats
+
+    @property
+    def test_ratio(self) -> float | None:
+        """Test rows of a split over its other rows; None where all splits have the same test rows."""
+        return None if isinstance(self.test, str) else self.test / (self.train + self.validation)
+
+
+class CrossValidationConfig(Frozen):
+    """For small data: every row judges once, and trains or validates in the other splits.
+
+    folds: so many parts, with the classes in proportion, and whole groups with dataset.group; each is the test set of
+    one split. repeats: so many times, each with new folds, which makes folds times repeats splits, with the seeds seed,
+    seed + 1, … validation: share of the rows outside the fold, by which trials are chosen; the other ones train.
+    """
+
+    kind: Literal["cross_validation"]
+    folds: int = Field(default=5, ge=2, le=1000)
+    repeats: int = Field(default=1, ge=1, le=1000)
+    validation: float = Field(default=0.25, gt=0, lt=1)
+
+    @property
+    def count(self) -> int:
+        """How many splits there are."""
+        return self.folds * self.repeats
+
+    @property
+    def test_ratio(self) -> float:
+        """Test rows of a split over its other rows."""
+        return 1 / (self.folds - 1)
+
 
 class JudgeConfig(Frozen):
     """What the one judge measures, and how.
@@ -110,8 +144,8 @@ class VaryConfig(Frozen):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> VaryConfig:
-        if self.key.split(".")[0] not in VARIED or self.key == "split.repeats":
-            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
+        if self.key.split(".")[0] not in VARIED or self.key in ("split.repeats", "split.folds"):
+            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats and split.folds")
         if len(set(map(repr, self.values))) < len(self.values):
             raise ValueError("allowed: values that differ")
         if self.show is not None and (type(self.show), self.show) not in [(type(v), v) for v in self.values]:
@@ -255,7 +289,7 @@ class Config(Frozen):
     paths: Paths
     dataset: DatasetConfig
     problems: list[ProblemConfig] = Field(min_length=1)
-    split: SplitConfig
+    split: SplitConfig | CrossValidationConfig = Field(discriminator="kind")
     judge: JudgeConfig
     metrics: Annotated[tuple[str, ...], Field(min_length=1)] = ("error",)
     limits: LimitsConfig
@@ -301,8 +335,8 @@ class Config(Frozen):
 
     @model_validator(mode="after")
     def _seeds_exist(self) -> Config:
-        if self.seed + self.split.repeats > 2**32:
-            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
+        if self.seed + self.split.count > 2**32:
+            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.count} splits")
         return self
 
     @property
