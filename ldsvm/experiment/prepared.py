@@ -29,7 +29,8 @@ from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.places import check_deployed
-from ldsvm.experiment.config.schema import Config, CrossValidationConfig, SplitConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.feature_arrays import PARTS, PIPELINE, as_they_came, came, save_inputs, who_converts
 
 FACTS, SPLIT, EXAMPLE = "facts.json", "split.npz", "example.parquet"

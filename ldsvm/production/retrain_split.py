@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets import DataError, Split, splits
 from ldsvm.datasets.duplicates import keys_of
-from ldsvm.experiment.config.schema import Config, SplitConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.split import SplitConfig
 from ldsvm.production.new_rows import Reading, Rows
 from ldsvm.production.retraining import JUDGES
 

@@ -20,7 +20,8 @@ from ldsvm.experiment.compare.outcome import Outcome, percent
 from ldsvm.experiment.compare.record import ANSWERS, LATENT
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
-from ldsvm.experiment.config.schema import Config, CrossValidationConfig, ProblemConfig
+from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.config.split import CrossValidationConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
 from ldsvm.metrics import DEFAULT, Answers

@@ -13,9 +13,9 @@ from ldsvm.metrics import DEFAULT, metric
 from ldsvm.report import metric_tables, tables
 
 TEST = (
-    "Each method less {base}, {which}: the mean of the differences on {J} splits. These train on much the same rows, "
-    "so intervals and p are of the corrected resampled t-test (Nadeau and Bengio 2003), for which the variance of the "
-    "mean is not 1/{J} but 1/{J} + {ratio:.3g} times that of the differences{all}."
+    "A difference is the mean over {J} splits, above zero where the method's value is larger than that of {base}. The "
+    "splits train on much the same rows, so intervals and p are of the corrected resampled t-test (Nadeau and Bengio "
+    "2003), for which the variance of the mean is not 1/{J} but 1/{J} + {ratio:.3g} times that of the differences{all}."
 )
 
 
@@ -49,10 +49,10 @@ def tested(config: Config, outcomes: Sequence[Outcome]) -> list[Tested]:
     found = []
     for name in [DEFAULT, *metric_tables.names(outcomes)]:
         own = values(base, name)
-        for one in others if own else ():
-            if those := values(one, name):
-                apart = [theirs - ours for theirs, ours in zip(those, own, strict=True)]
-                found.append(Tested(one.method, name, corrected_t(apart, ratio, len(others))))
+        each = {one.method: those for one in others if own and (those := values(one, name))}
+        for method, those in each.items():
+            apart = [theirs - ours for theirs, ours in zip(those, own, strict=True)]
+            found.append(Tested(method, name, corrected_t(apart, ratio, len(each))))
     return found
 
 
@@ -68,7 +68,7 @@ def values(outcome: Outcome, name: str) -> list[float]:
 def difference_rows(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], tables.Rows]:
     """Return the header and one row for each test; no rows where there is none."""
     base = base_of(outcomes)
-    header = ["method", "metric", f"less {base.method if base else ''}", "95 % interval", "p", "is"]
+    header = ["method", "metric", f"difference to {base.method if base else ''}", "95 % interval", "p", "verdict"]
     return header, [_row(one) for one in tested(config, outcomes)]
 
 
@@ -87,10 +87,9 @@ def sentence(config: Config, outcomes: Sequence[Outcome]) -> str:
     """Return how the tests were made."""
     base, ratio = base_of(outcomes), config.split.test_ratio
     assert base is not None and ratio is not None
-    n = sum(one.judged for one in outcomes) - 1
-    every = f", and hold for {n} methods together (Bonferroni)" if n > 1 else ""
-    which = "the first of ours" if lookup(base.first.estimator).iterative else "the first method"
-    return TEST.format(J=len(base.results), base=base.method, which=which, ratio=ratio, all=every)
+    several = sum(one.judged for one in outcomes) > 2
+    every = "; both hold for all methods of a metric together (Bonferroni)" if several else ""
+    return TEST.format(J=len(base.results), base=base.method, ratio=ratio, all=every)
 
 
 def split_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], tables.Rows]:

@@ -11,7 +11,8 @@ from ldsvm.datasets.words import slug
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, standing
-from ldsvm.experiment.config.schema import Config, CrossValidationConfig, ProblemConfig, SplitConfig
+from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.report import build, claims, differences, html, metric_tables, tables
 from ldsvm.report.build import write

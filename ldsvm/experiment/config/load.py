@@ -16,8 +16,9 @@ from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.transformers import permit
 from ldsvm.datasets.words import one_of, slug, unknown
 from ldsvm.experiment.config.places import is_deployed
-from ldsvm.experiment.config.schema import Config, CrossValidationConfig, MethodConfig, Paths, SplitConfig
+from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
 from ldsvm.experiment.config.spaces import ROWS, Range
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
 from ldsvm.methods import MissingPackage, NotAClassifier, lookup
