@@ -89,7 +89,7 @@ def _few_test_rows(split: SplitConfig | CrossValidationConfig, n: int) -> Iterat
         return
     wrong = max(1, n // 10)
     low, high = (100 * end for end in wilson(wrong, n))
-    text = f"With {wrong} of {n} test rows wrong, the error is between {low:.0f} and {high:.0f} %"
+    text = f"With {wrong} of {n} test rows wrong, the 95 % interval of the error is {low:.0f} to {high:.0f} %"
     yield Remark("odd", "split", f"{text}; split.kind cross_validation, without production, tests on all rows.")
 
 

@@ -116,9 +116,6 @@ def _track_result(tracker: Tracker, run: Run, result: Result, prefix: str) -> No
     if result.split == 0:
         run.history(result.history)
     if (score := result.score) is not None:
-        if prefix:
-            metrics = {f"split_{name}": one.value for name, one in score.metrics.items() if name != DEFAULT}
-            run.sample({"split_error_percent": _hundred(score.error), **metrics}, result.split)
         suffix = f"_split_{result.split}" if prefix else ""
         columns = {"class": score.classes, **{f"predicted {c}": [row[i] for row in score.confusion]
                    for i, c in enumerate(score.classes)}}  # fmt: skip
@@ -196,6 +193,9 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) 
         **outcome.metrics,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
+    for result, score in zip(outcome.results, outcome.scores, strict=True) if len(outcome.results) > 1 else ():
+        metrics = {f"split/{name}": one.value for name, one in score.metrics.items() if name != DEFAULT}
+        run.sample({"split/error_percent": _hundred(score.error), **metrics}, result.split)
     run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}{again}")
 
 
