@@ -193,9 +193,9 @@ def _split(found: Found) -> list[str]:
     lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: {TEST}}}   # {about}"]
     if kind != "time" and (n := int(TEST * np.count_nonzero(~absent(found.rows.y)))) < FEW_TEST:
         lines += _comment(
-            f"{n} test rows tell little. To test on all rows, without production, which wants one model: "
-            "split: {kind: cross_validation, folds: 5}; see docs/how_to/cross_validation.md.", indent="",
-        )  # fmt: skip
+            f"{n} test rows tell little. Instead, to test on all rows, and without production:", indent=""
+        )
+        lines.append("# split: {kind: cross_validation, folds: 5}")
     if kind == "stratified" and found.dates:
         lines += _comment(
             f"{shown(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
