@@ -15,7 +15,8 @@ from ldsvm.report import metric_tables, tables
 TEST = (
     "A difference is the mean over {J} splits, above zero where the method's value is larger than that of {base}. The "
     "splits train on much the same rows, so intervals and p are of the corrected resampled t-test (Nadeau and Bengio "
-    "2003), for which the variance of the mean is not 1/{J} but 1/{J} + {ratio:.3g} times that of the differences{all}."
+    "2003), which takes (1/{J} + {ratio:.3g}) times the variance of the differences for that of their mean, and not "
+    "1/{J} times{all}."
 )
 
 
