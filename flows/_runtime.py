@@ -180,7 +180,7 @@ TRACKING: dict[str, Any] = {
 def prepare_data(config: Config) -> str:
     """Prepare the arrays of an experiment and return the path of the facts about them."""
     with working(f"prepare {config.dataset.name}", key(config.name, "prepare")) as news:
-        n = config.split.repeats
+        n = config.split.count
         splits = preparation.prepare(config, lambda done: news(f"split {done} of {n}", (done - 1) / n))
         config.results.mkdir(parents=True, exist_ok=True)
         file = config.results / FACTS

@@ -42,9 +42,15 @@ def models(found: dict[str, Any]) -> dict[str, Any]:
             for inner in inside(field.annotation):
                 if inner not in every.values() and inner not in below.values():
                     start = "" if model.__name__ == "Config" else f"{title}."
-                    below[f"{start}{name}"] = inner
+                    title_of = f"{start}{name}"
+                    below[f"{title_of}, {kinds(inner)}" if title_of in below else title_of] = inner
         every |= {key: value for key, value in models(below).items() if value not in every.values()}
     return every
+
+
+def kinds(model: Any) -> str:
+    """Return the kind that tells a model from the first one of its key, in words."""
+    return f"kind {', '.join(typing.get_args(model.model_fields['kind'].annotation))}"
 
 
 def inside(annotation: Any) -> list[Any]:

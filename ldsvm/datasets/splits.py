@@ -28,9 +28,9 @@ def stratified(
     The count of a class in a part is its exact share to within two rows. Raises `DataError` for mixed or impossible
     sizes and for missing labels.
     """
-    labels = _column("y", y)
+    labels = column("y", y)
     sizes = _sizes(len(labels), train, validation, test, official)
-    keys = _bits(seed).random_raw(len(labels))
+    keys = random_bits(seed).random_raw(len(labels))
     codes, counts, ranks = _ranks(labels, keys)
     # Sorted by rank over class size, any run of rows holds the classes in proportion; equal ranks fall at random.
     return _cut(np.lexsort((keys, (ranks + 0.5) / counts[codes])), np.cumsum(sizes), official)
@@ -48,7 +48,7 @@ def shuffled(n: int, *, train: float, validation: float, test: float = 0, offici
     if not _is_whole(n) or n < 1:
         raise DataError(f"n={n!r} must be a whole number of at least 1.")
     sizes = _sizes(n, train, validation, test, official)
-    return _cut(np.argsort(_bits(seed).random_raw(n), kind="stable"), np.cumsum(sizes), official)
+    return _cut(np.argsort(random_bits(seed).random_raw(n), kind="stable"), np.cumsum(sizes), official)
 
 
 def balanced(y: ArrayLike, *, train: float, validation: float, test: float = 0, official: int = 0, seed: int) -> Split:
@@ -59,8 +59,8 @@ def balanced(y: ArrayLike, *, train: float, validation: float, test: float = 0, 
     part of a larger one, so a learning curve compares like with like. Raises `DataError` for counts that do not
     divide by the number of classes or exceed the rarest class.
     """
-    labels = _column("y", y)
-    _, counts, ranks = _ranks(labels, _bits(seed).random_raw(len(labels)))
+    labels = column("y", y)
+    _, counts, ranks = _ranks(labels, random_bits(seed).random_raw(len(labels)))
     used, n_valid, kept = _sizes(int(counts.min()), train, validation, test, official, classes=len(counts))
     # Each part takes its own run of ranks; training comes last, so that it alone grows with its size.
     part = np.searchsorted([kept, kept + n_valid, kept + n_valid + used], ranks, side="right")
@@ -93,16 +93,16 @@ def grouped(
     >>> grouped(["a", "b", "a", "c"], train=0.5, validation=0.5, seed=0).validation.tolist()
     [0, 2]
     """
-    names = _column(name, groups, rows)
+    names = column(name, groups, rows)
     sizes = np.array(_sizes(len(names), train, validation, test, official))
-    codes, counts = _codes(name, names)
+    codes, counts = numbered(name, names)
     parts = np.count_nonzero(sizes)
     if len(counts) < parts:
         raise DataError(f"{name} has {len(counts)} distinct values, but {parts} parts need at least one group each.")
-    classes = np.zeros(len(names), dtype=np.int64) if y is None else _codes("y", _column("y", y))[0]
+    classes = np.zeros(len(names), dtype=np.int64) if y is None else numbered("y", column("y", y))[0]
     if len(classes) != len(names):
         raise DataError(f"y has {len(classes)} rows, but {name} has {len(names)}: both need one value per row.")
-    part = whole_groups(codes, counts, classes, sizes, _bits(seed))
+    part = whole_groups(codes, counts, classes, sizes, random_bits(seed))
     return _cut(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part, minlength=4)[:3]), official)
 
 
@@ -129,7 +129,7 @@ def ordered(
     >>> ordered([2020, 2018, 2019, 2018], train=0.5, validation=0.25, test=0.25).train.tolist()
     [1, 3]
     """
-    found = parse_times(_column(name, times, rows), name, rows)
+    found = parse_times(column(name, times, rows), name, rows)
     sizes = _sizes(len(found), train, validation, test, official)
     order = np.argsort(found, kind="stable")
     in_order = found[order]
@@ -140,7 +140,7 @@ def ordered(
     return _cut(order, ends, official)
 
 
-def _bits(seed: int) -> np.random.PCG64:
+def random_bits(seed: int) -> np.random.PCG64:
     """Return the source of one random number per row; sorting by them shuffles."""
     if not _is_whole(seed) or seed < 0:
         raise DataError(f"seed={seed!r} must be a whole number, zero or more.")
@@ -155,7 +155,7 @@ def _cut(order: Indices, ends: NDArray[np.intp], official: int) -> Split:
 
 def _ranks(labels: NDArray[Any], keys: NDArray[np.uint64]) -> tuple[Indices, Indices, Indices]:
     """Return the class of each row (N,), the class sizes (K,), and each row's shuffled place in its class (N,)."""
-    codes, counts = _codes("y", labels)
+    codes, counts = numbered("y", labels)
     order = np.lexsort((keys, codes))
     ranks = np.empty(len(labels), dtype=np.int64)
     ranks[order] = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -192,7 +192,8 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArray[Any]:
+def column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArray[Any]:
+    """Return values (N,), checked to be there in every row; messages call them ``name``, see `grouped` for ``rows``."""
     found: NDArray[Any] = np.asarray(values)
     if found.ndim != 1 or not len(found):
         raise DataError(f"{name} has shape {found.shape}, but must be a row of at least one value.")
@@ -203,7 +204,7 @@ def _column(name: str, values: ArrayLike, rows: Indices | None = None) -> NDArra
     return found
 
 
-def _codes(name: str, values: NDArray[Any]) -> tuple[Indices, Indices]:
+def numbered(name: str, values: NDArray[Any]) -> tuple[Indices, Indices]:
     """Return each row's distinct value as a number (N,), in sorted order, and how often each occurs (K,)."""
     try:
         _, codes = coded(values)

@@ -19,6 +19,7 @@ from ldsvm.datasets.dataset import DataError, absent
 from ldsvm.datasets.files import FileSpec
 from ldsvm.datasets.files.databases import is_address
 from ldsvm.datasets.files.roles import listed
+from ldsvm.datasets.folds import FEW_TEST
 from ldsvm.datasets.labels import FLAGS, rare_classes
 from ldsvm.datasets.summary import facts, summarise
 from ldsvm.datasets.words import shown
@@ -29,11 +30,8 @@ from ldsvm.methods import METHODS
 
 WIDTH = 116
 MANY = 60  # columns of one role that the file names
-SMALL, LARGE = (
-    5_000,
-    20_000,
-)  # training rows up to which the search is thorough, and beyond which no kernel SVM is tried
-TRAIN = 0.6
+SMALL, LARGE = 5_000, 20_000  # training rows with a thorough search at most, and with a kernel SVM at most
+TRAIN, TEST = 0.6, 0.2
 PLAIN = re.compile(r"[A-Za-z_/]([A-Za-z0-9_. /-]*[A-Za-z0-9_/-])?")
 
 
@@ -192,7 +190,12 @@ def _split(found: Found) -> list[str]:
         "grouped": "no group has rows in two parts",
         "stratified": "classes in proportion",
     }[kind]
-    lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: 0.2}}   # {about}"]
+    lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: {TEST}}}   # {about}"]
+    if kind != "time" and (n := int(TEST * np.count_nonzero(~absent(found.rows.y)))) < FEW_TEST:
+        lines += _comment(
+            f"{n} test rows tell little. Instead, to test on all rows, and without production:", indent=""
+        )
+        lines.append("# split: {kind: cross_validation, folds: 5}")
     if kind == "stratified" and found.dates:
         lines += _comment(
             f"{shown(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
@@ -303,14 +306,7 @@ def _comment(text: str, more: str = "", indent: str = "  ") -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent=f"{start}  ", break_on_hyphens=False)
 
 
-def write(
-    data: str,
-    root: Path,
-    *,
-    header: bool | None = None,
-    output: Path | None = None,
-    **asked: Any,
-) -> list[str]:
+def write(data: str, root: Path, *, header: bool | None = None, output: Path | None = None, **asked: Any) -> list[str]:
     """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
 
     data: as dataset.path takes it. root: the project's folder. header: whether the first line holds names; None finds

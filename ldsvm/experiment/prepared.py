@@ -20,6 +20,7 @@ from ldsvm.datasets import DataError, Dataset, Split, features, files, load, rel
 from ldsvm.datasets.column import INPUTS, Column
 from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.roles import listed
+from ldsvm.datasets.folds import cross_validated
 from ldsvm.datasets.split_checks import check_parts
 from ldsvm.datasets.summary import summarise
 from ldsvm.datasets.table_schema import seen
@@ -28,7 +29,8 @@ from ldsvm.datasets.validation import clean, refuse
 from ldsvm.datasets.words import slug
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.config.places import check_deployed
-from ldsvm.experiment.config.schema import Config, SplitConfig
+from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.feature_arrays import PARTS, PIPELINE, as_they_came, came, save_inputs, who_converts
 
 FACTS, SPLIT, EXAMPLE = "facts.json", "split.npz", "example.parquet"
@@ -119,7 +121,7 @@ def prepare(config: Config, on_split: Callable[[int], None] = lambda done: None)
     """
     source = load_source(config)
     found = []
-    for i in range(config.split.repeats):
+    for i in range(config.split.count):
         on_split(i + 1)
         seed = config.seed + i
         found.append(divided(config, source, draw_split(config, source, seed), seed))
@@ -190,8 +192,8 @@ def load_source(config: Config, spec: files.FileSpec | None = None) -> Source:
         for rows, what, official in ((data.train, "data", False), (data.test, "official test set", True))
     )
     assert train is not None
-    unused = config.split.test != "official" and wanted.test_path is not None
-    spare = ["The rows of dataset.test_path are not used: split.test is a size, not official."] if unused else []
+    unused = config.split.test_ratio is not None and wanted.test_path is not None
+    spare = ["The rows of dataset.test_path are not used: split.test is not official."] if unused else []
     roles = [] if train.rows.table is None else listed(train.rows.table)
     notes = [*data.notes, *spare, *roles, *refuse([*train.findings, *(test.findings if test else ())])]
     data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
@@ -233,6 +235,14 @@ def draw_split(config: Config, source: Source, seed: int) -> Split:
     """Return the row numbers of one split of the wanted rows, as the file asks. Raises DataError."""
     how, data = config.split, source.data
     rows = data.train
+    if isinstance(how, CrossValidationConfig):
+        fold = (seed - config.seed) % how.folds
+        groups, name = (None, "") if rows.groups is None else _needed(rows.groups, "group", config)
+        found = cross_validated(
+            rows.y, folds=how.folds, validation=how.validation, seed=seed - fold, groups=groups, name=name,
+            rows=source.kept,
+        )  # fmt: skip
+        return found[fold]
     sizes: dict[str, Any] = {"train": how.train, "validation": how.validation, **_test(how, data)}
     if how.kind == "grouped":
         groups, name = _needed(rows.groups, "group", config)

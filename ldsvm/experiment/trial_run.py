@@ -12,11 +12,13 @@ import numpy as np
 
 from ldsvm import memory
 from ldsvm.datasets import DataError
+from ldsvm.datasets.folds import FEW_TEST
 from ldsvm.datasets.leaks import leaks
 from ldsvm.datasets.summary import sentences
-from ldsvm.experiment.compare.judge import is_cold, warm
+from ldsvm.experiment.compare.judge import is_cold, warm, wilson
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Point
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.feature_arrays import PARTS
 from ldsvm.experiment.prepared import Prepared, divided, draw_split, load_source
 from ldsvm.experiment.search.failure import Kind, KnownFailure
@@ -61,7 +63,9 @@ def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = l
     rows = source.data.train
     yield from (Remark("fact", "data", text) for text in sentences(prepared.summary))
     sizes = ", ".join(f"{prepared.sizes[part]:,} {part} rows" for part in PARTS)
-    yield Remark("fact", "split", f"{sizes} ({config.split.kind}).".replace("train ", "training "))
+    kind = config.split.kind + (f", the first of {config.split.count} splits" if config.split.count > 1 else "")
+    yield Remark("fact", "split", f"{sizes} ({kind}).".replace("train ", "training "))
+    yield from _few_test_rows(config.split, prepared.sizes["test"])
     yield from (Remark("fact", "features", f"{text}.") for text in prepared.features)
     roles = ("Columns:", "Left out:")
     notes = [text.removeprefix("data: ") for text in prepared.notes]
@@ -78,6 +82,15 @@ def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = l
             on_step(f"try {name}")
             about = name if len(config.problems) == 1 else f"{name}, {problem.name}"
             yield from _tried(config, about, method, prepared, problem.labels, runner)
+
+
+def _few_test_rows(split: SplitConfig | CrossValidationConfig, n: int) -> Iterator[Remark]:
+    if isinstance(split, CrossValidationConfig) or split.kind == "time" or split.test == "official" or n >= FEW_TEST:
+        return
+    wrong = max(1, n // 10)
+    low, high = (100 * end for end in wilson(wrong, n))
+    text = f"With {wrong} of {n} test rows wrong, the 95 % interval of the error is {low:.0f} to {high:.0f} %"
+    yield Remark("odd", "split", f"{text}; split.kind cross_validation, without production, tests on all rows.")
 
 
 def _tried(
@@ -111,7 +124,7 @@ def _tried(
         text = f"takes more than {FIT_SECONDS:g} s" if slow else f"fails: {str(trial.failure).removesuffix('.')}"
         yield Remark("odd" if slow else "wrong", name, f"one fit on {n:,} rows {text}.")
         return
-    yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.repeats)
+    yield from _expected(config, name, method, trial, n, len(data.y), halving.total * config.split.count)
 
 
 def _memory(config: Config, name: str, method: MethodConfig, points: Sequence[Point], data: Data) -> Iterator[Remark]:

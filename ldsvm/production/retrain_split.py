@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ldsvm.datasets import DataError, Split, splits
 from ldsvm.datasets.duplicates import keys_of
 from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.config.split import SplitConfig
 from ldsvm.production.new_rows import Reading, Rows
 from ldsvm.production.retraining import JUDGES
 
@@ -59,6 +60,7 @@ def _old(reading: Reading, new: Rows) -> Rows:
 
 def _check_sizes(config: Config) -> None:
     how = config.split
+    assert isinstance(how, SplitConfig)
     if isinstance(how.train, int) != isinstance(how.validation, int):
         raise DataError(
             f"split.train={how.train!r}, split.validation={how.validation!r}: give two counts, or two fractions "
@@ -114,7 +116,7 @@ def _untrained(reading: Reading, split: Split) -> Rows:
 def _divided(config: Config, reading: Reading, new: Rows, *, by_time: bool) -> Split | None:
     """Return a split; None if by time no two parts can be made, since too many rows have the latest time."""
     rules, how = config.production, config.split
-    assert rules is not None
+    assert rules is not None and isinstance(how, SplitConfig)  # a file with production has no other
     groups = reading.source.data.train.groups
     places, share = np.flatnonzero(new), rules.holdout
     if groups is not None:

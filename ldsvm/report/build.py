@@ -21,10 +21,11 @@ from ldsvm.experiment.compare.record import ANSWERS, LATENT
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.config.split import CrossValidationConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import lookup
 from ldsvm.metrics import DEFAULT, Answers
-from ldsvm.report import claims, html, metric_tables, tables
+from ldsvm.report import claims, differences, html, metric_tables, tables
 from ldsvm.report.marks import escape
 from ldsvm.report.plotting import contest as plotting
 from ldsvm.report.plotting.answers import MethodAnswers, answer_curves
@@ -48,8 +49,12 @@ FITS = {
     "were best in the former, whose course is shown",
 }
 SEVERAL = (
-    " Errors are means over the splits, times and sizes medians; figures, errors in each class, feature steps and the "
-    "model that is kept are of the first."
+    " Errors are means over the splits, times and sizes medians; figures, feature steps and the model that is kept are "
+    "of the first."
+)
+FOLDS = (
+    "Cross-validation: {} folds{}, so that every row is tested {}; of the rows outside a fold, {:g} % are the "
+    "validation set{}. "
 )
 MOST_COLUMNS = 20  # whose importances are drawn
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
@@ -201,8 +206,14 @@ def _importances_picture(result: Result, problem: ProblemConfig) -> html.Picture
 
 def protocol(config: Config) -> str:
     """Return how the figures of an experiment were found."""
-    objective = config.search.objective
-    return PROTOCOL.format("" if objective == DEFAULT else f" by {objective}", FITS[config.judge.refit])
+    objective, split, folds = config.search.objective, config.split, ""
+    if isinstance(split, CrossValidationConfig):
+        again, often = (
+            ("", "once") if split.repeats == 1 else (f", drawn {split.repeats} times", f"{split.repeats} times")
+        )
+        whole = ", and no group has rows in two of these parts" if config.dataset.group else ""
+        folds = FOLDS.format(split.folds, again, often, 100 * split.validation, whole)
+    return folds + PROTOCOL.format("" if objective == DEFAULT else f" by {objective}", FITS[config.judge.refit])
 
 
 def note(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> str:
@@ -210,6 +221,9 @@ def note(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> str
     found = [tables.markdown(*tables.main(outcomes))]
     if metric_tables.names(outcomes):
         found += [tables.markdown(*metric_tables.metric_rows(outcomes)), *metric_tables.reasons(outcomes)]
+    header, rows = differences.difference_rows(config, outcomes)
+    if rows:
+        found += [tables.markdown(header, rows), differences.sentence(config, outcomes)]
     return "\n\n".join([f"## {escape(problem.name)}", *found, protocol(config), SIZES]) + "\n"
 
 
@@ -225,6 +239,8 @@ def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dic
         "about": about,
         "outcomes": outcomes,
         "ours": next((o.method for o in outcomes if lookup(o.first.estimator).iterative), None),
+        "differences": (found := differences.difference_rows(config, outcomes)),
+        "tested": differences.sentence(config, outcomes) if found[1] else "",
         "chosen": {o.method: tables.point(o.params) for o in outcomes if o.judged},
         "claims": claims.table(claims.judge_claims(config, [(problem.name, outcomes)])),
         "published": config.published and {"table": tables.published(config, outcomes), "sources": _sources(config)},

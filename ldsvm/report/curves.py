@@ -12,7 +12,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.methods import METHODS, lookup
-from ldsvm.report import build, claims, html, metric_tables, publish, tables
+from ldsvm.report import build, claims, differences, html, metric_tables, publish, tables
 from ldsvm.report.plotting.curves import Line, curves
 from ldsvm.report.publish import Published
 
@@ -103,6 +103,10 @@ def summary(
         if config is not None and config.vary is None and metric_tables.names(series[0]):
             title = "; ".join([f"{problem.name}, other metrics", *metric_tables.reasons(series[0])])
             yield (title, *metric_tables.metric_rows(series[0]))
+        if config is not None and config.vary is None:
+            header, rows = differences.difference_rows(config, series[0])
+            if rows:
+                yield (f"{problem.name}, differences between methods, by a test for splits that overlap", header, rows)
     for name, verdicts in claims.read(folder).items():
         if verdicts:
             yield (f"{name}, claims", *claims.table(verdicts))

@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ldsvm.report import metric_tables, tables
+from ldsvm.report import differences, metric_tables, tables
 from ldsvm.report.plotting.base import Drawing
 
 
@@ -44,5 +44,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"tables": tables, "metrics": metric_tables, "parts": found.get_template("parts.html").module}
+    found.globals |= {"tables": tables, "metrics": metric_tables, "differences": differences}
+    found.globals["parts"] = found.get_template("parts.html").module
     return found

@@ -12,8 +12,9 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment.compare import record
 from ldsvm.experiment.compare.outcome import Outcome, standing
 from ldsvm.experiment.config.schema import Config, ProblemConfig
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.prepared import Prepared
-from ldsvm.report import build, claims, html, metric_tables, tables
+from ldsvm.report import build, claims, differences, html, metric_tables, tables
 from ldsvm.report.build import write
 from ldsvm.tracking.client import Run, Tracker
 
@@ -101,6 +102,11 @@ def _problem(
     files[""].append(write(here / "table.md", tables.markdown(header, rows) + "\n"))
     if metric_tables.names(found):
         files[""].append(write(here / "metrics.csv", tables.to_csv(*metric_tables.metric_rows(found))))
+    if len(found[0].results) > 1:
+        files[""].append(write(here / "splits.csv", tables.to_csv(*differences.split_rows(found))))
+    header, rows = differences.difference_rows(config, found)
+    if rows:
+        files[""].append(write(here / "differences.csv", tables.to_csv(header, rows)))
     every = [picture for those in shown.values() for picture in those]
     return {**build.part(config, problem, found), "overall": overall, "pictures": every}, files
 
@@ -111,11 +117,18 @@ def save(picture: html.Picture, folder: Path) -> list[Path]:
     return [write(folder / f"{picture.name}.{kind}", getattr(drawing, kind)) for kind in ("png", "svg")]
 
 
+def _splits(split: SplitConfig | CrossValidationConfig) -> str:
+    """Return in words over what a mean is."""
+    if isinstance(split, SplitConfig):
+        return f"{split.repeats} splits"
+    return f"{split.folds} folds" + (f", drawn {split.repeats} times" if split.repeats > 1 else "")
+
+
 def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
     lines = []
     for name, outcomes in found.items():
         if outcomes:
-            mean = f", mean of {config.split.repeats} splits" if config.split.repeats > 1 else ""
+            mean = f", mean of {_splits(config.split)}" if config.split.count > 1 else ""
             lines.append(f"{name}, test error{mean}: {standing(outcomes)}.")
         if missing := [method for method in config.methods if method not in {o.method for o in outcomes}]:
             lines.append(f"{name}, not finished, or not run: {', '.join(missing)}.")

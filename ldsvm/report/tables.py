@@ -134,17 +134,22 @@ def _is_informative(remark: str, trial: Trial) -> bool:
 
 
 def class_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
-    """Return the header and one row for each method: test error of the first split in each class, in per cent."""
-    judged = [(o.method, o.first.score) for o in outcomes if o.first.score is not None]
-    header = ["error % in class", *(str(c) for c in (judged[0][1].classes if judged else []))]
-    return header, [[name, *(f"{100 * e:.1f}" for e in score.class_errors)] for name, score in judged]
+    """Return the header and one row for each method: test error in each class over all splits, in per cent."""
+    judged = [(o.method, *o.confusion) for o in outcomes if o.judged]
+    header = ["error % in class", *(str(c) for c in (judged[0][1] if judged else []))]
+    rows = []
+    for name, _, counts in judged:
+        totals = [sum(row) for row in counts]
+        errors = [(n - row[i]) / max(n, 1) for i, (n, row) in enumerate(zip(totals, counts, strict=True))]
+        rows.append([name, *(f"{100 * error:.1f}" for error in errors)])
+    return header, rows
 
 
-def confusion_rows(result: Result) -> tuple[list[str], Rows]:
-    """Return the header and one row for each true class: how often each class was predicted."""
-    assert result.score is not None
-    names = [str(c) for c in result.score.classes]
-    rows = [[name, *(str(n) for n in row)] for name, row in zip(names, result.score.confusion, strict=True)]
+def confusion_rows(outcome: Outcome) -> tuple[list[str], Rows]:
+    """Return the header and one row for each true class: how often each class was predicted, on all splits together."""
+    classes, counts = outcome.confusion
+    names = [str(c) for c in classes]
+    rows = [[name, *(str(n) for n in row)] for name, row in zip(names, counts, strict=True)]
     return ["true \\ predicted", *names], rows
 
 

@@ -83,7 +83,7 @@ class Run:
         self.log({}, {}, rows)
 
     def sample(self, values: Metrics, step: int) -> None:
-        """Write one point of each quantity that is sampled while the run is open."""
+        """Write one point of each quantity, such as those that are sampled while the run is open."""
         from mlflow.entities import Metric
 
         at = _milliseconds(time.time())

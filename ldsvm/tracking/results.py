@@ -13,6 +13,7 @@ from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.prepared import SPLIT, Prepared
 from ldsvm.experiment.search.trial import Trial
+from ldsvm.metrics import DEFAULT
 from ldsvm.tracking.client import Run, Tracker
 from ldsvm.tracking.provenance import commit, environment
 
@@ -192,6 +193,9 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) 
         **outcome.metrics,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
+    for result, score in zip(outcome.results, outcome.scores, strict=True) if len(outcome.results) > 1 else ():
+        metrics = {f"split/{name}": one.value for name, one in score.metrics.items() if name != DEFAULT}
+        run.sample({"split/error_percent": _hundred(score.error), **metrics}, result.split)
     run.describe(name=f"{first}{label(outcome)} · {percent(outcome.error)}{again}")
 
 

@@ -192,6 +192,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     settings = whole[tmp_path / "html" / "reference" / "settings.html"]
     from ldsvm.experiment.config.schema import Config
 
-    assert all(f">{name}<" in settings for name in [*Config.model_fields, "false_discovery_rate", "log_uniform_int"])
+    assert all(
+        f">{name}<" in settings for name in [*Config.model_fields, "false_discovery_rate", "folds", "log_uniform_int"]
+    )
     helped = whole[tmp_path / "html" / "reference" / "commands.html"]
     assert all(name in helped for name in [*NAMES, "--label", "--json-dir"])

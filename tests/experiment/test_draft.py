@@ -70,6 +70,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
+    assert f"{N // 5} test rows tell little." in text and "split: {kind: cross_validation, folds: 5}" in text
     assert config.judge.refit and not load_config("conf/digits.yaml", [], root=ROOT).judge.refit
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
     assert "'day' is a date" in text  # only a hint
@@ -329,7 +330,7 @@ def checked(config: Config) -> list[Remark]:
     return list(look_over(config, Here()))
 
 
-def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted) -> None:
+def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_path: Path) -> None:
     lines = words()
     lines = [f"{lines[0]},after", *(f"{line},{'x' if line.endswith('a') else 'z'}" for line in lines[1:])]
     small = ["methods.ours.search={n_basis: [5], C: [1]}", "methods.boosted trees=null"]
@@ -340,6 +341,15 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted) -> N
     assert not [remark for remark in found if remark.kind == "wrong"]
     assert any("Column 'after' alone determines the label" in text for text in odd)
     assert any(text.startswith("Values are missing in column 'age'") for text in odd)
+    assert any(
+        text.startswith("With 2 of 24 test rows wrong, the 95 % interval of the error is 2 to 26 %") for text in odd
+    )
+    folds = "split={kind: cross_validation, folds: 4}", "production=null"
+    (tmp_path / "drafts" / "mine.yaml").unlink()
+    other, _ = drafted("mine.csv", lines, "outcome", *small[:1], *folds)
+    said = checked(other.model_copy(update={"methods": {}}))
+    assert any("(cross_validation, the first of 4 splits)" in remark.text for remark in said)
+    assert not [remark for remark in said if "test rows wrong" in remark.text]
     facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
     assert "4 fits on 72 rows, takes roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
 

@@ -40,7 +40,11 @@ PREPARED: Any = SimpleNamespace(
     features=[LABEL], notes=[LABEL], n_features=2,
 )  # fmt: skip
 CONFIG: Any = SimpleNamespace(
-    name="c", title=LABEL, judge=SimpleNamespace(refit=True), search=SimpleNamespace(objective="error")
+    name="c",
+    title=LABEL,
+    judge=SimpleNamespace(refit=True),
+    search=SimpleNamespace(objective="error"),
+    split=SimpleNamespace(test_ratio=None),
 )
 
 

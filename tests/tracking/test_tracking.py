@@ -20,8 +20,12 @@ import numpy as np
 import pytest
 
 from ldsvm import LDSVMClassifier
+from ldsvm.experiment.compare.judge import Score
+from ldsvm.experiment.compare.outcome import Outcome
+from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.search.trial import Trial
-from ldsvm.tracking import client, run_owner
+from ldsvm.metrics import Measured
+from ldsvm.tracking import client, results, run_owner
 from ldsvm.tracking.client import STEP_METRICS, Tracker, TrackingFailed
 from ldsvm.tracking.results import track_dataset, track_trials
 from ldsvm.tracking.system import system_metrics
@@ -47,8 +51,8 @@ def status(tracker: Tracker, run_id: str) -> str:
 
 
 def points(tracker: Tracker, run_id: str, key: str) -> dict[int, float]:
-    """The values of one quantity of the training by iteration."""
-    return {m.step: m.value for m in tracker.client.get_metric_history(run_id, STEP_METRICS[key])}
+    """The values of one quantity of the training by iteration, or of another one by its step."""
+    return {m.step: m.value for m in tracker.client.get_metric_history(run_id, STEP_METRICS.get(key, key))}
 
 
 def test_the_store_is_a_file_in_the_folder(tracker: Tracker) -> None:
@@ -148,6 +152,21 @@ def test_methods_have_the_data_as_mlflow_shows_it_and_trials_its_name(tracker: T
     (trial,) = tracker.client.search_runs([tracker.experiment_id], f"tags.mlflow.parentRunId = '{run.id}'")
     assert trial.data.tags["ldsvm.dataset"] == "digits, odd, 0123abcd"
     assert tracker.client.get_experiment(tracker.experiment_id).tags["mlflow.experimentKind"].startswith("custom_model")
+
+
+def test_several_splits_are_a_mean_with_its_deviation_and_a_point_each(tracker: Tracker) -> None:
+    found = []
+    for split, (error, brier) in enumerate([(0.1, 0.25), (0.3, 0.75)]):
+        metrics = {"error": Measured(error), "brier": Measured(brier, 0.0, 1.0)}
+        score = Score(error, 0.0, 1.0, 1, 10, None, None, 80, 1.5, 1.0, [0, 1], [0.0, 0.2], [[5, 0], [1, 4]], metrics)
+        found.append(Result("p", "m", "linear_svm", [], split, valid_error=0.1, train_s=1.0, search_s=2.0, score=score))
+    with tracker.run("m", kind="method") as run:
+        results._track_outcome(run, Outcome(Path("m"), tuple(found)), None, "")
+    known = tracker.client.get_run(run.id).data.metrics
+    assert (known["error_percent"], known["brier"]) == (20.0, 0.5)
+    assert (known["error_std_percent"], known["brier_std"]) == pytest.approx((100 * 0.02**0.5, 0.125**0.5), abs=1e-3)
+    assert points(tracker, run.id, "split/error_percent") == {0: 10.0, 1: 30.0}
+    assert points(tracker, run.id, "split/brier") == {0: 0.25, 1: 0.75}
 
 
 def test_tables_and_texts_are_artifacts(tracker: Tracker) -> None:

@@ -86,9 +86,9 @@ class Outcome:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics but the error, means over the splits that all have them; of one split with the interval's ends.
+        """The metrics but the error, means over the splits that all have them.
 
-        The ends have _low and _high behind the name.
+        Ends of intervals, of one split, have _low and _high behind the name; standard deviations, of several, _std.
         """
         found: dict[str, float] = {}
         for name in (name for score in self.scores[:1] for name in score.metrics if name != DEFAULT):
@@ -96,9 +96,22 @@ class Outcome:
             values = [one.value for one in measured if one.value is not None]
             if len(values) == len(measured):
                 found[name] = fmean(values)
+                found |= {f"{name}_std": stdev(values)} if len(values) > 1 else {}
             if len(values) == 1 and measured[0].low is not None and measured[0].high is not None:
                 found |= {f"{name}_low": measured[0].low, f"{name}_high": measured[0].high}
         return found
+
+    @property
+    def confusion(self) -> tuple[list[Any], list[list[int]]]:
+        """The K labels, and K rows of K counts of test rows over all splits: row = true class, column = predicted."""
+        classes = sorted({label for score in self.scores for label in score.classes})
+        counts = [[0] * len(classes) for _ in classes]
+        for score in self.scores:
+            places = [classes.index(label) for label in score.classes]
+            for place, row in zip(places, score.confusion, strict=True):
+                for other, n in zip(places, row, strict=True):
+                    counts[place][other] += n
+        return classes, counts
 
     @property
     def majority_error(self) -> float:

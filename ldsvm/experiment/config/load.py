@@ -18,6 +18,7 @@ from ldsvm.datasets.words import one_of, slug, unknown
 from ldsvm.experiment.config.places import is_deployed
 from ldsvm.experiment.config.schema import Config, MethodConfig, Paths
 from ldsvm.experiment.config.spaces import ROWS, Range
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
 from ldsvm.methods import MissingPackage, NotAClassifier, lookup
@@ -97,10 +98,13 @@ def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel
     place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
     path = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
-        *parents, key = place
-        return unknown(f'key "{path}"', str(key), _keys(model, parents))
+        return unknown(f'key "{path}"', str(place[-1]), _keys(model, first["loc"][:-1]))
     if first["type"] == "missing":
         return f'key "{path}" is missing.'
+    if first["type"].startswith("union_tag"):
+        if first["type"] == "union_tag_not_found":
+            return f'key "{path}.kind" is missing.'
+        return f'key "{path}.kind" has value {short(first["input"]["kind"])}; allowed: {first["ctx"]["expected_tags"]}.'
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
@@ -122,12 +126,20 @@ def _in_tree(place: Sequence[int | str], tree: Any) -> list[int | str]:
     return found
 
 
-def _keys(model: type[BaseModel], parents: Sequence[int | str]) -> list[str]:
-    """Return the keys that are allowed at one place of the tree, by walking the models along the path."""
-    for part in parents:
-        if part in model.model_fields:
-            model = next(iter(_models(model.model_fields[str(part)].annotation)), model)
-    return list(model.model_fields)
+def _keys(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """Return the keys that are allowed at one place, by walking the models along the path, the marks of unions too."""
+    members = [model]
+    for part in place:
+        if tagged := [one for one in members if len(members) > 1 and part in _kinds(one)]:
+            members = tagged
+        elif part in members[0].model_fields:
+            members = _models(members[0].model_fields[str(part)].annotation) or members
+    return list(members[0].model_fields)
+
+
+def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:
+    """Return the values of its key kind that tell a model from the others of a union."""
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -179,6 +191,11 @@ def _check_production(config: Config, path: str | Path) -> None:
     ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
     if found.method not in ours:
         raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
+    if isinstance(config.split, CrossValidationConfig):
+        raise ConfigError(
+            f"{path}: production keeps one model, and split.kind cross_validation makes {config.split.count}; leave "
+            "out production, or take another split.kind."
+        )
     if config.vary is not None or config.split.repeats > 1:
         raise ConfigError(f"{path}: production keeps one model; leave out vary, and set split.repeats to 1.")
 
@@ -243,7 +260,8 @@ def _check_strategy(method: MethodConfig, where: str, config: Config) -> list[di
     strategy = method.strategy
     if strategy is None or strategy.resource is None or strategy.min_resources is None:
         return []
-    name, least, rows = strategy.resource, strategy.min_resources, config.split.train
+    name, least = strategy.resource, strategy.min_resources
+    rows = config.split.train if isinstance(config.split, SplitConfig) else None
     most = {ROWS: rows if isinstance(rows, int) else math.inf}  # what a share comes to, only the data tell
     most |= {k: n for k, n in method.settings.items() if type(n) is int and n > 1 and k not in method.space}
     if name not in most:

@@ -14,9 +14,8 @@ from ldsvm.experiment.config.dataset import DatasetConfig, Name
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
+from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.methods import lookup, shared
-
-Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
 
 class Frozen(BaseModel):
@@ -37,34 +36,6 @@ class ProblemConfig(Frozen):
 
     name: Name
     labels: Literal["original", "parity"]
-
-
-class SplitConfig(Frozen):
-    """Which samples train, which choose, which judge.
-
-    kind: stratified (classes in proportion), random, balanced (equally many of every class), grouped (whole groups,
-    by dataset.group), time (oldest train, newest test, by dataset.time). test: a size, or "official" for the source's
-    own test set. repeats: so many splits, with the seeds seed, seed + 1, …; results are means over them.
-    """
-
-    kind: Literal["stratified", "random", "balanced", "grouped", "time"]
-    train: Size
-    validation: Size
-    test: Size | Literal["official"]
-    repeats: int = Field(default=1, ge=1, le=1000)
-
-    @field_validator("test", mode="before")
-    @classmethod
-    def _size_or_word(cls, value: Any) -> Any:
-        if isinstance(value, str) and value != "official":
-            raise ValueError('allowed: a count, a fraction, or "official"')
-        return value
-
-    @model_validator(mode="after")
-    def _repeats_differ(self) -> SplitConfig:
-        if self.kind == "time" and self.repeats > 1:
-            raise ValueError('allowed: repeats 1 with kind "time", which leaves nothing to chance')
-        return self
 
 
 class JudgeConfig(Frozen):
@@ -110,8 +81,8 @@ class VaryConfig(Frozen):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> VaryConfig:
-        if self.key.split(".")[0] not in VARIED or self.key == "split.repeats":
-            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats")
+        if self.key.split(".")[0] not in VARIED or self.key in ("split.repeats", "split.folds"):
+            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats and split.folds")
         if len(set(map(repr, self.values))) < len(self.values):
             raise ValueError("allowed: values that differ")
         if self.show is not None and (type(self.show), self.show) not in [(type(v), v) for v in self.values]:
@@ -255,7 +226,7 @@ class Config(Frozen):
     paths: Paths
     dataset: DatasetConfig
     problems: list[ProblemConfig] = Field(min_length=1)
-    split: SplitConfig
+    split: SplitConfig | CrossValidationConfig = Field(discriminator="kind")
     judge: JudgeConfig
     metrics: Annotated[tuple[str, ...], Field(min_length=1)] = ("error",)
     limits: LimitsConfig
@@ -301,8 +272,8 @@ class Config(Frozen):
 
     @model_validator(mode="after")
     def _seeds_exist(self) -> Config:
-        if self.seed + self.split.repeats > 2**32:
-            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.repeats} splits")
+        if self.seed + self.split.count > 2**32:
+            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.count} splits")
         return self
 
     @property
