@@ -72,11 +72,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure by its name. function: from answers to the value; less: whether less is better."""
+    """A measure by its name. function: from answers to the value; less: whether less is better.
+
+    each: where the value is a mean over rows, from answers to what is averaged (n,).
+    """
 
     name: str
     function: Callable[[Answers], float]
     less: bool
+    each: Callable[[Answers], Array] | None = None
 
     def value(self, answers: Answers) -> float:
         """Return the value, a finite number; raises Undefined where there is none."""
@@ -140,8 +144,10 @@ def metric(name: str) -> Metric:
     >>> metric("error").value(answers), metric("recall").value(answers)
     (0.25, 0.6666666666666666)
     """
-    if name in OURS:
-        return Metric(name, OURS[name], less=True)
+    if name in MEANS:
+        return Metric(name, lambda answers: float(MEANS[name](answers).mean()), less=True, each=MEANS[name])
+    if name in OTHERS:
+        return Metric(name, OTHERS[name], less=True)
     if is_path(name):
         return _from_path(name)
     from sklearn.metrics import get_scorer, get_scorer_names
@@ -166,10 +172,12 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
             found[one.name] = Measured(None, reason=str(error))
     there = [one for one in metrics if found[one.name].value is not None]
     rng, values = np.random.default_rng(seed), np.full((resamples if there else 0, len(there)), np.nan)
-    with _unchecked():
+    means = {k: one.each(answers) for k, one in enumerate(there) if one.each is not None}
+    with unchecked():
         for row in values:
-            again = answers.take(rng.integers(len(answers), size=len(answers)))
-            row[:] = [_or_nan(one, again) for one in there]
+            drawn = rng.integers(len(answers), size=len(answers))
+            again = answers.take(drawn) if len(means) < len(there) else answers
+            row[:] = [means[k][drawn].mean() if k in means else _or_nan(one, again) for k, one in enumerate(there)]
     for one, column in zip(there, values.T, strict=True):
         good = column[~np.isnan(column)]
         if len(good) >= UNDEFINED * resamples:
@@ -178,7 +186,7 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
     return found
 
 
-def _unchecked() -> Any:
+def unchecked() -> Any:
     """Return a context in which scikit-learn does not check again what it has checked for the whole set."""
     from sklearn import config_context
 
@@ -192,21 +200,21 @@ def _or_nan(metric: Metric, answers: Answers) -> float:
         return np.nan
 
 
-def _error(answers: Answers) -> float:
-    return float(np.mean(answers.codes != answers.predicted))
+def _errors(answers: Answers) -> Array:
+    return np.asarray(answers.codes != answers.predicted, dtype=np.float64)
 
 
-def _log_loss(answers: Answers) -> float:
+def _log_losses(answers: Answers) -> Array:
     right = answers.needed[np.arange(len(answers)), answers.codes]
-    return float(-np.log(np.maximum(right, np.finfo(np.float64).eps)).mean())
+    return np.asarray(-np.log(np.maximum(right, np.finfo(np.float64).eps)))
 
 
-def _brier(answers: Answers) -> float:
-    """Mean square distance of probabilities and truth; for two classes, as usual, of the positive one alone."""
+def _briers(answers: Answers) -> Array:
+    """Square distances (n,) of probabilities and truth; for two classes, as usual, of the positive one alone."""
     wrong = answers.needed.copy()
     wrong[np.arange(len(answers)), answers.codes] -= 1
-    total = float((wrong**2).sum(axis=1).mean())
-    return total / 2 if len(answers.classes) == 2 else total
+    total = (wrong**2).sum(axis=1)
+    return np.asarray(total / 2 if len(answers.classes) == 2 else total)
 
 
 def _ece(answers: Answers) -> float:
@@ -228,7 +236,9 @@ def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
     return np.column_stack([*(s[full] / n[full] for s in sums), n[full]])
 
 
-OURS: dict[str, Callable[[Answers], float]] = {"error": _error, "log_loss": _log_loss, "brier": _brier, "ece": _ece}
+MEANS: dict[str, Callable[[Answers], Array]] = {"error": _errors, "log_loss": _log_losses, "brier": _briers}
+OTHERS: dict[str, Callable[[Answers], float]] = {"ece": _ece}
+OURS = (*MEANS, *OTHERS)
 
 
 def _from_path(path: str) -> Metric:
@@ -241,7 +251,7 @@ def _from_path(path: str) -> Metric:
             f"metrics.{path} is no function; allowed: a scorer of sklearn.metrics.make_scorer, or a function of true "
             "and predicted labels of which more is better."
         )
-    is_scorer = isinstance(found, type(make_scorer(_error)))
+    is_scorer = isinstance(found, type(make_scorer(len)))
     return Metric(path, _scored(found if is_scorer else make_scorer(found), by_code=False), less=False)
 
 

@@ -17,7 +17,7 @@ from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
-from ldsvm.experiment.compare.record import ANSWERS, LATENT
+from ldsvm.experiment.compare.record import LATENT, answers
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
@@ -135,13 +135,9 @@ def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[O
 
 
 def _answers(outcome: Outcome) -> Answers | None:
-    """Return the probabilities of the first split, None where there are none."""
-    file, score = outcome.folder / ANSWERS, outcome.first.score
-    if score is None or not file.is_file():
-        return None
-    with np.load(file) as kept:
-        codes, probabilities = kept["codes"], kept["probabilities"]
-    return Answers(np.array(score.classes), codes, probabilities.argmax(axis=1), probabilities)
+    """Return the answers on the first split, None where they are not kept or have no probabilities."""
+    found = answers(outcome.folder)
+    return None if found is None or found.probabilities is None else found
 
 
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:

@@ -55,8 +55,16 @@ def card(
 
 def verdict(found: Verdict) -> str:
     """Return the verdict with every rule and its numbers."""
-    rows = [["holds" if c.passed else "fails", PLAIN.get(c.name, c.name), c.sentence] for c in found.checks]
+    rows = [["holds" if c.passed else "fails", _plain(c.name), c.sentence] for c in found.checks]
     return f"**{escape(found.sentence)}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
+
+
+def _plain(name: str) -> str:
+    """Return a rule's name in words."""
+    if name.startswith("randomisation "):
+        _, metric, evidence = name.split(" ")
+        return f"{metric} {evidence.replace('_', ' ')} beyond chance (paired randomisation test)"
+    return PLAIN.get(name, name)
 
 
 def _items(sentences: Sequence[str]) -> list[str]:

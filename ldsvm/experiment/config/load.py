@@ -163,6 +163,9 @@ def _check_claims(config: Config, path: str | Path) -> None:
 
 def _check_metrics(config: Config, path: str | Path) -> None:
     names = {"metrics": config.metrics, "search.objective": (config.search.objective,)}
+    if config.production is not None:
+        names |= {"production.gate.metric": (config.production.gate.metric,)}
+        names |= {"production.gate.metrics": tuple(config.production.gate.metrics)}
     for key, given in names.items():
         for name in given:
             if given.count(name) > 1:

@@ -290,8 +290,9 @@ class Config(Frozen):
 
     @property
     def metric_paths(self) -> list[str]:
-        """Import paths among the metrics and the objective."""
-        return [name for name in dict.fromkeys([*self.metrics, self.search.objective]) if is_path(name)]
+        """Import paths among the metrics, the objective, and the gate's metrics."""
+        gate = self.production.gate.names if self.production else []
+        return [name for name in dict.fromkeys([*self.metrics, self.search.objective, *gate]) if is_path(name)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:
