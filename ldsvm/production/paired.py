@@ -35,6 +35,7 @@ LEAST = 9_999  # tosses of all coins
 FINE = 10  # smallest probability that can be found: the level divided by this
 ENOUGH = 200  # tosses as good as what was found, after which no more are needed
 BLOCK = 1_024
+PARTS = ("predicted", "probabilities", "decisions")  # of answers, what the model says
 Array = NDArray[Any]
 
 
@@ -125,13 +126,13 @@ def exchanged(ours: Answers, theirs: Answers, rows: Array) -> tuple[Answers, Ans
         for part, given in zip(parts, _parts(other), strict=True):
             if part is not None and given is not None:
                 part[rows] = given[rows]
-        return Answers(kept.classes, kept.codes, *parts)  # type: ignore[arg-type]
+        return replace(kept, **dict(zip(PARTS, parts, strict=True)))  # type: ignore[arg-type]
 
     return mixed(ours, theirs), mixed(theirs, ours)
 
 
 def _parts(answers: Answers) -> tuple[Array | None, ...]:
-    return answers.predicted, answers.probabilities, answers.decisions
+    return tuple(getattr(answers, name) for name in PARTS)
 
 
 def alike(metric: Metric, ours: Answers, theirs: Answers) -> tuple[Answers, Answers]:
@@ -166,4 +167,4 @@ def _recoded(answers: Answers, classes: Array) -> Answers:
     if answers.probabilities is not None:
         probabilities = np.zeros((len(answers), len(classes)))
         probabilities[:, places] = answers.probabilities
-    return Answers(classes, places[answers.codes], places[answers.predicted], probabilities)
+    return Answers(classes, places[answers.codes], places[answers.predicted], probabilities, costs=answers.costs)

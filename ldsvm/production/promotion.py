@@ -105,6 +105,7 @@ class Comparison:
 def settings_digest(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods", "judge"}
+    wanted |= {"costs"} if config.costs else set()
     said = config.model_dump(mode="json", include=wanted)
     for key in ("acknowledge", "score", "schema"):
         del said["production"][key]
@@ -182,7 +183,7 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         model, X = _as_judged(champion.pipeline, source, split.test)
         y = _labels(config, source, split.test)
         # The model alone, on rows after its feature steps, as the judge scores the challenger.
-        known, answers = lookup(method.estimator), answers_for(config.metrics, model, X, y)
+        known, answers = lookup(method.estimator), answers_for(config.metrics, model, X, y, config.mistakes)
         score = judge(
             model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs, metrics=config.metrics,
             answers=answers, seed=config.seed,

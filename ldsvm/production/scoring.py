@@ -161,7 +161,8 @@ def _scored(chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, 
         X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]
     scores, Z = model.decision_function(X), model.transform(X)
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
-    columns["class"] = pa.array(_classes(scores, model.classes_).tolist())
+    said = model.predict(X) if hasattr(model, "threshold") else _classes(scores, model.classes_)
+    columns["class"] = pa.array(said.tolist())
     columns["margin"] = pa.array(_margins(scores).astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
     columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()

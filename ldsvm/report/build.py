@@ -119,7 +119,11 @@ def projections(
 
 def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> list[html.Picture]:
     """Return the figure of the probabilities on the first split's test set; none where no method's are kept."""
-    methods = [MethodAnswers(o.method, found) for o in outcomes if o.judged and (found := _answers(o)) is not None]
+    methods = [
+        MethodAnswers(o.method, found, found.costs is not None)
+        for o in outcomes
+        if o.judged and (found := _answers(o)) is not None
+    ]
     if not methods:
         return []
     names = ", ".join(one.name for one in methods)
@@ -128,7 +132,7 @@ def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[O
     first = f" The class to be found is {methods[0].answers.classes[1]}." if two else ""
     caption = (
         "A bin of reliability on the dotted diagonal is right as often as its probabilities say; methods without "
-        f"probabilities have no curve.{first}"
+        f"probabilities have no curve.{first}{' Points: the thresholds of least cost.' * methods[0].marked}"
     )
     drawing = answer_curves(methods, title_of(config, problem))
     return [html.Picture("answers", drawing, f"{what} of {names} on the test set.", caption, wide=two)]

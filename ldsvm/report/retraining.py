@@ -75,6 +75,7 @@ def _numbers(comparison: Comparison, inspection: Inspection) -> dict[str, float 
         "champion_error_percent": None if old is None else 100 * old.error,
         **{key: getattr(new, key) for key in ("n_basis", "predict_us", "parameter_bytes")},
         **_metrics(new),
+        "threshold": new.threshold,
         **{f"champion_{name}": value for name, value in _metrics(old).items()},
         "only_challenger_right": comparison.only_right[0],
         "only_champion_right": comparison.only_right[1],

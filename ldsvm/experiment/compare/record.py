@@ -38,7 +38,7 @@ from ldsvm.experiment.sources import check_code, code
 from ldsvm.methods import MissingPackage, lookup
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
-from ldsvm.metrics import Answers
+from ldsvm.metrics import Answers, Costs
 
 LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
 OTHER_MODEL = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
@@ -60,7 +60,7 @@ def _key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) 
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
         split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs, lookup(method.estimator).version(),
-        config.metrics, config.search.objective, *map(source_digest, config.metric_paths),
+        config.metrics, config.search.objective, *map(source_digest, config.metric_paths), config.mistakes,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
@@ -135,7 +135,9 @@ def answers(folder: Path) -> Answers | None:
     if not (folder / ANSWERS).is_file():
         return None
     with np.load(folder / ANSWERS) as kept:
-        return Answers(**{name: kept[name] for name in kept.files})
+        parts = {name: kept[name] for name in kept.files}
+    costs = parts.pop("costs", None)
+    return Answers(**parts, costs=None if costs is None else Costs(*costs.tolist()))
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ def _compete(
     result = replace(result, trials=trials, search_s=sum(trial.seconds for trial in trials))
     try:
         point = best(trials).params
-        job = Job(method, (point,), (0,), seed, config.n_jobs)
+        job = Job(method, (point,), (0,), seed, config.n_jobs, costs=config.mistakes)
         judged = match.judge(job, config.judge, config.metrics, on_step)
     except Exception as error:
         return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
@@ -274,6 +276,7 @@ def _search(
         checkpoints=config.checkpoints,
         study_file=StudyFile(config.paths.runs / "studies" / f"{config.name}.db", study),
         objective=config.search.objective,
+        costs=config.mistakes,
     )
     if executor is not None:
         try:

@@ -170,6 +170,9 @@ def _check_metrics(config: Config, path: str | Path) -> None:
         for name in given:
             if given.count(name) > 1:
                 raise ConfigError(f'{path}: key "{key}" has the name "{name}" twice; allowed: each metric once.')
+            if name == "cost" and config.costs is None:
+                said = "allowed: it with the costs of mistakes, such as costs: {missed: 5, false_alarm: 1}."
+                raise ConfigError(f'{path}: key "{key}" has the name "cost"; {said}')
             try:
                 metric(name)
             except DataError as error:

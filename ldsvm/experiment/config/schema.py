@@ -10,11 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from ldsvm.datasets.steps import Step, parse
 from ldsvm.datasets.transformers import is_path
+from ldsvm.experiment.config.costs import CostsConfig, measured
 from ldsvm.experiment.config.dataset import DatasetConfig, Name
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
 from ldsvm.methods import lookup, shared
+from ldsvm.metrics import Costs
 
 Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
@@ -244,8 +246,9 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. refresh: do
-    everything anew, also what an earlier run has left: prepared data, trials, results.
+    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. costs: of
+    mistakes, which decide from which probability on a class is given and add the metric cost; None: the most probable
+    class is given. refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
@@ -258,6 +261,7 @@ class Config(Frozen):
     split: SplitConfig
     judge: JudgeConfig
     metrics: Annotated[tuple[str, ...], Field(min_length=1)] = ("error",)
+    costs: CostsConfig | None = None
     limits: LimitsConfig
     search: SearchConfig = SearchConfig()
     refresh: bool = False
@@ -271,7 +275,7 @@ class Config(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _has_a_title(cls, data: Any) -> Any:
-        return {"title": data["name"], **data} if isinstance(data, dict) and "name" in data else data
+        return {"title": data["name"], **measured(data)} if isinstance(data, dict) and "name" in data else data
 
     @field_validator("features", mode="before")
     @classmethod
@@ -307,6 +311,11 @@ class Config(Frozen):
         return self
 
     @property
+    def mistakes(self) -> Costs | None:
+        """What mistakes cost, None where all are alike."""
+        return None if self.costs is None else self.costs.known
+
+    @property
     def trial_jobs(self) -> int:
         """Threads of each trial."""
         return self.search.n_jobs or self.n_jobs
@@ -332,6 +341,7 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh", "production"})
+        shown = {"paths", "published", "claims", "search", "refresh", "production"}
+        decides = self.model_dump_json(exclude=shown | ({"costs"} if self.costs is None else set()))
         digest = hashlib.sha256((decides + self.search.objective).encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"
