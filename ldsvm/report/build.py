@@ -224,6 +224,7 @@ def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dic
         "name": problem.name,
         "about": about,
         "outcomes": outcomes,
+        "objective": config.search.objective,
         "ours": next((o.method for o in outcomes if lookup(o.first.estimator).iterative), None),
         "chosen": {o.method: tables.point(o.params) for o in outcomes if o.judged},
         "claims": claims.table(claims.judge_claims(config, [(problem.name, outcomes)])),
