@@ -171,7 +171,7 @@ def _beyond_coins(rules: GateConfig, both: Both, look: int) -> Check:
     except Undefined as error:
         said = f"the two cannot be compared in {rules.metric} ({error}); choose another production.gate.metric"
         return Check(f"{rules.metric} {rules.evidence}", False, None, None, said)
-    return _evidence(rules, look, f"randomisation {rules.metric}", f"randomisation test of {rules.metric} p", p)
+    return _evidence(rules, look, f"randomisation {rules.metric}", f"randomisation p of {rules.metric}", p)
 
 
 def _allowed(rules: GateConfig, look: int) -> float:

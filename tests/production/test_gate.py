@@ -211,14 +211,12 @@ def test_a_gain_in_the_chosen_metric_promotes_and_the_sentences_name_it() -> Non
     verdict = in_metric(1.0, 0.9, answered(20, 2))
     assert verdict.promote and verdict.sentence == "Promoted: all 2 rules hold."
     assert [check.name for check in verdict.checks] == ["roc_auc better", "randomisation roc_auc better"]
-    assert verdict.checks[1].sentence.startswith(
-        "enough evidence that it is better: randomisation test of roc_auc p = "
-    )
+    assert verdict.checks[1].sentence.startswith("enough evidence that it is better: randomisation p of roc_auc = ")
     few = in_metric(1.0, 0.9, answered(3, 1), look=3)
     found = few.checks[1].value
     assert found is not None and 0.25 < found < 0.45  # of four coins, at least three: 5 / 16
     assert few.sentence == (
-        f"Refused: not enough evidence that it is better: randomisation test of roc_auc p = {found:.3g}, needed "
+        f"Refused: not enough evidence that it is better: randomisation p of roc_auc = {found:.3g}, needed "
         "≤ 0.00417 (challenger 3 of this champion)."
     )
     same = in_metric(0.9, 0.9, answered(20, 2))
@@ -228,7 +226,7 @@ def test_a_gain_in_the_chosen_metric_promotes_and_the_sentences_name_it() -> Non
 def test_not_worse_in_the_chosen_metric() -> None:
     assert in_metric(0.9, 0.9, answered(5, 6), evidence="not_worse").promote
     worse = in_metric(0.9, 1.0, answered(2, 20), evidence="not_worse", look=5)
-    assert worse.sentence.startswith("Refused: evidence that it is worse: randomisation test of roc_auc p = ")
+    assert worse.sentence.startswith("Refused: evidence that it is worse: randomisation p of roc_auc = ")
     assert worse.sentence.endswith("needed > 0.05.")
 
 
