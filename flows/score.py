@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -19,6 +20,7 @@ from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch as memory_watch
 from ldsvm.production import scoring
 from ldsvm.production.drift import Profile
+from ldsvm.production.estimate import Held
 from ldsvm.production.registry import Registry, Version
 from ldsvm.production.retraining import Alarm
 from ldsvm.production.schema_check import remarks
@@ -50,7 +52,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak = time.perf_counter(), memory_watch()
             check = Check(job.allowed, job.edited)
-            watch = None if asked.drift == "ignore" else watched(wanted, registry, version)
+            watch = None if asked.drift == "ignore" else watched(wanted, registry, version, model)
             with compared(watch, job, run):
                 rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check, watch)
             seconds, mib = time.perf_counter() - start, peak()
@@ -65,11 +67,15 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"
 
 
-def watched(wanted: ProductionConfig, registry: Registry, version: Version) -> Watch:
+def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch:
     """Return what compares the rows with the training of a version."""
     assert wanted.score is not None
-    then = Profile(**registry.facts(version)["profile"])
-    return Watch(then, wanted.drift, stop=wanted.score.drift == "stop", tell=lambda sentence: say(f"  {sentence}"))
+    facts = registry.facts(version)
+    held = Held(**facts["held"]) if "held" in facts else None  # versions of earlier releases have none
+    return Watch(
+        Profile(**facts["profile"]), model.classes_, wanted.drift, held, stop=wanted.score.drift == "stop",
+        tell=lambda sentence: say(f"  {sentence}"),
+    )  # fmt: skip
 
 
 @contextmanager
@@ -86,7 +92,7 @@ def compared(watch: Watch | None, job: Scoring, run: Run) -> Iterator[None]:
         raise
     finally:
         facts = {"model": job.model, "input": job.input}
-        if watch.seen is not None:
+        if watch.rows:
             watch.write(file, facts)
             run.text("drift.json", watch.as_json(facts))
             run.log({}, watch.numbers)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,39 @@ class Undefined(ValueError):
     """A metric has no value here; the message is a clause that says why."""
 
 
+class Costs(NamedTuple):
+    """What mistakes cost, of two classes of which the one that sorts last is to be found."""
+
+    missed: float
+    false_alarm: float
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which finding it costs less than missing it.
+
+        Examples
+        --------
+        >>> Costs(missed=4.0, false_alarm=1.0).threshold
+        0.2
+        """
+        return self.false_alarm / (self.false_alarm + self.missed)
+
+    def each(self, true: Array, found: Array) -> Array:
+        """Return what each row costs (n,). true: whether it is to be found (n,); found: whether it is (n,)."""
+        return np.where(true & ~found, self.missed, np.where(found & ~true, self.false_alarm, 0.0))
+
+    def mean(self, true: Array, found: Array) -> float:
+        """Return what a row costs on average."""
+        return float(self.each(true, found).mean())
+
+
 @dataclass(frozen=True)
 class Answers:
     """What a model says of n rows.
 
     classes: the K labels of model and rows, sorted. codes: of the true labels (n,), places in `classes`; predicted: of
     the answers (n,). probabilities: (n, K), zero for classes that the model does not know; decisions: (n,) for two
-    classes, (n, K) for more. Either is None where the model has none.
+    classes, (n, K) for more. Either is None where the model has none. costs: of mistakes, None where all are alike.
     """
 
     classes: Array
@@ -43,14 +69,16 @@ class Answers:
     predicted: Array
     probabilities: Array | None = None
     decisions: Array | None = None
+    costs: Costs | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def take(self, rows: Array) -> Answers:
         """Return what it says of some rows, a row as often as its number is there."""
-        parts = (self.codes, self.predicted, self.probabilities, self.decisions)
-        return Answers(self.classes, *(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
+        names = ("codes", "predicted", "probabilities", "decisions")
+        parts = {name: part[rows] for name in names if (part := getattr(self, name)) is not None}
+        return replace(self, **parts)
 
     @property
     def needed(self) -> Array:
@@ -72,11 +100,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure by its name. function: from answers to the value; less: whether less is better."""
+    """A measure by its name. function: from answers to the value; less: whether less is better.
+
+    each: where the value is a mean over rows, from answers to what is averaged (n,).
+    """
 
     name: str
     function: Callable[[Answers], float]
     less: bool
+    each: Callable[[Answers], Array] | None = None
 
     def value(self, answers: Answers) -> float:
         """Return the value, a finite number; raises Undefined where there is none."""
@@ -97,24 +129,24 @@ class Metric:
         return value if self.less else -value
 
 
-def answers_of(model: Any, X: Any, y: Array) -> Answers:
-    """Ask a fitted classifier about the rows X (n, D), whose labels are y (n,)."""
+def answers_of(model: Any, X: Any, y: Array, costs: Costs | None = None) -> Answers:
+    """Ask a fitted classifier about the rows X (n, D), whose labels are y (n,). costs: of its mistakes."""
     known = np.asarray(model.classes_)
     classes = np.unique(np.concatenate([known, y]))
     codes, predicted = (np.searchsorted(classes, labels) for labels in (y, model.predict(X)))
     places = np.searchsorted(classes, known)
     probabilities = None
-    if (given := _ask(model, "predict_proba", X)) is not None:
+    if (given := ask(model, "predict_proba", X)) is not None:
         probabilities = np.zeros((len(y), len(classes)))
         probabilities[:, places] = given
-    decisions = _ask(model, "decision_function", X) if len(known) == len(classes) else None
+    decisions = ask(model, "decision_function", X) if len(known) == len(classes) else None
     expected = (len(y),) if len(classes) == 2 else (len(y), len(classes))
     if decisions is not None and decisions.shape != expected:  # such as one against one, a column for each pair
         decisions = None
-    return Answers(classes, codes, predicted, probabilities, decisions)
+    return Answers(classes, codes, predicted, probabilities, decisions, costs)
 
 
-def _ask(model: Any, name: str, X: Any) -> Array | None:
+def ask(model: Any, name: str, X: Any) -> Array | None:
     """Return what a method of the model answers, None where it has no such method, or was not fitted for it."""
     try:
         return np.asarray(getattr(model, name)(X), dtype=np.float64)
@@ -125,10 +157,10 @@ def _ask(model: Any, name: str, X: Any) -> Array | None:
 def metric(name: str) -> Metric:
     """Return a metric by its name.
 
-    Names: ``error``, ``log_loss``, ``brier`` and ``ece`` are losses, of which less is better; a scorer of scikit-learn
-    (``sklearn.metrics.get_scorer_names``) is the number that it gives, of which more is better; a name with a dot is
-    the import path of a scorer, or of a function of true and predicted labels of which more is better. Of two classes
-    the one that sorts last is the positive one.
+    Names: ``error``, ``cost``, ``log_loss``, ``brier`` and ``ece`` are losses, of which less is better; a scorer of
+    scikit-learn (``sklearn.metrics.get_scorer_names``) is the number that it gives, of which more is better; a name
+    with a dot is the import path of a scorer, or of a function of true and predicted labels of which more is better. Of
+    two classes the one that sorts last is the positive one.
 
     Raises DataError for an unknown name, and for an import path that is not allowed, see
     `ldsvm.datasets.transformers`.
@@ -140,8 +172,10 @@ def metric(name: str) -> Metric:
     >>> metric("error").value(answers), metric("recall").value(answers)
     (0.25, 0.6666666666666666)
     """
-    if name in OURS:
-        return Metric(name, OURS[name], less=True)
+    if name in MEANS:
+        return Metric(name, lambda answers: float(MEANS[name](answers).mean()), less=True, each=MEANS[name])
+    if name in OTHERS:
+        return Metric(name, OTHERS[name], less=True)
     if is_path(name):
         return _from_path(name)
     from sklearn.metrics import get_scorer, get_scorer_names
@@ -166,10 +200,12 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
             found[one.name] = Measured(None, reason=str(error))
     there = [one for one in metrics if found[one.name].value is not None]
     rng, values = np.random.default_rng(seed), np.full((resamples if there else 0, len(there)), np.nan)
-    with _unchecked():
+    means = {k: one.each(answers) for k, one in enumerate(there) if one.each is not None}
+    with unchecked():
         for row in values:
-            again = answers.take(rng.integers(len(answers), size=len(answers)))
-            row[:] = [_or_nan(one, again) for one in there]
+            drawn = rng.integers(len(answers), size=len(answers))
+            again = answers.take(drawn) if len(means) < len(there) else answers
+            row[:] = [means[k][drawn].mean() if k in means else _or_nan(one, again) for k, one in enumerate(there)]
     for one, column in zip(there, values.T, strict=True):
         good = column[~np.isnan(column)]
         if len(good) >= UNDEFINED * resamples:
@@ -178,7 +214,7 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
     return found
 
 
-def _unchecked() -> Any:
+def unchecked() -> Any:
     """Return a context in which scikit-learn does not check again what it has checked for the whole set."""
     from sklearn import config_context
 
@@ -192,21 +228,29 @@ def _or_nan(metric: Metric, answers: Answers) -> float:
         return np.nan
 
 
-def _error(answers: Answers) -> float:
-    return float(np.mean(answers.codes != answers.predicted))
+def _errors(answers: Answers) -> Array:
+    return np.asarray(answers.codes != answers.predicted, dtype=np.float64)
 
 
-def _log_loss(answers: Answers) -> float:
+def _costs(answers: Answers) -> Array:
+    if answers.costs is None:
+        raise Undefined("no costs are given")
+    if len(answers.classes) != 2:
+        raise Undefined("it is for two classes")
+    return answers.costs.each(answers.codes == 1, answers.predicted == 1)
+
+
+def _log_losses(answers: Answers) -> Array:
     right = answers.needed[np.arange(len(answers)), answers.codes]
-    return float(-np.log(np.maximum(right, np.finfo(np.float64).eps)).mean())
+    return np.asarray(-np.log(np.maximum(right, np.finfo(np.float64).eps)))
 
 
-def _brier(answers: Answers) -> float:
-    """Mean square distance of probabilities and truth; for two classes, as usual, of the positive one alone."""
+def _briers(answers: Answers) -> Array:
+    """Square distances (n,) of probabilities and truth; for two classes, as usual, of the positive one alone."""
     wrong = answers.needed.copy()
     wrong[np.arange(len(answers)), answers.codes] -= 1
-    total = float((wrong**2).sum(axis=1).mean())
-    return total / 2 if len(answers.classes) == 2 else total
+    total = (wrong**2).sum(axis=1)
+    return np.asarray(total / 2 if len(answers.classes) == 2 else total)
 
 
 def _ece(answers: Answers) -> float:
@@ -228,7 +272,14 @@ def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
     return np.column_stack([*(s[full] / n[full] for s in sums), n[full]])
 
 
-OURS: dict[str, Callable[[Answers], float]] = {"error": _error, "log_loss": _log_loss, "brier": _brier, "ece": _ece}
+MEANS: dict[str, Callable[[Answers], Array]] = {
+    "error": _errors,
+    "cost": _costs,
+    "log_loss": _log_losses,
+    "brier": _briers,
+}
+OTHERS: dict[str, Callable[[Answers], float]] = {"ece": _ece}
+OURS = (*MEANS, *OTHERS)
 
 
 def _from_path(path: str) -> Metric:
@@ -241,7 +292,7 @@ def _from_path(path: str) -> Metric:
             f"metrics.{path} is no function; allowed: a scorer of sklearn.metrics.make_scorer, or a function of true "
             "and predicted labels of which more is better."
         )
-    is_scorer = isinstance(found, type(make_scorer(_error)))
+    is_scorer = isinstance(found, type(make_scorer(len)))
     return Metric(path, _scored(found if is_scorer else make_scorer(found), by_code=False), less=False)
 
 

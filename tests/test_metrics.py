@@ -123,3 +123,13 @@ def test_a_metric_by_import_path_sees_labels_and_needs_permission(
 def test_an_unknown_name_names_the_nearest() -> None:
     with pytest.raises(DataError, match=r'metric "roc_acu" is unknown \(did you mean "roc_auc"'):
         metric("roc_acu")
+
+
+def test_intervals_of_means_are_those_of_the_metric_on_each_resample() -> None:
+    model, X, y = fitted(3)
+    answers, rng = answers_of(model, X, y), np.random.default_rng(5)
+    drawn = [answers.take(rng.integers(len(y), size=len(y))) for _ in range(50)]
+    found = measure(["error", "log_loss", "brier", "ece"], answers, 5, resamples=50)
+    for name, one in found.items():
+        wanted = np.percentile([metric(name).value(again) for again in drawn], [2.5, 97.5])
+        np.testing.assert_allclose([one.low, one.high], wanted, rtol=1e-12)

@@ -196,8 +196,19 @@ def load_source(config: Config, spec: files.FileSpec | None = None) -> Source:
     spare = ["The rows of dataset.test_path are not used: split.test is not official."] if unused else []
     roles = [] if train.rows.table is None else listed(train.rows.table)
     notes = [*data.notes, *spare, *roles, *refuse([*train.findings, *(test.findings if test else ())])]
+    _check_costs(config, train.rows.y)
     data = replace(data, name=wanted.name, train=train.rows, test=test.rows if test else None)
     return Source(data, train.kept, test.kept if test else None, notes)
+
+
+def _check_costs(config: Config, y: Any) -> None:
+    """Refuse costs of mistakes for more than two classes."""
+    for problem in config.problems if config.costs is not None else ():
+        if (n := len(np.unique(relabel(y, problem.labels)))) > 2:
+            raise DataError(
+                f"costs are for two classes, but {problem.name} has {n:,}; leave costs out, or choose two with "
+                "dataset.classes."
+            )
 
 
 def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared:

@@ -28,6 +28,7 @@ OURS = (
     "ldsvm.datasets.text.StripHeaders",
     "ldsvm.calibration.Calibrator",
     "ldsvm.estimator.LDSVMClassifier",
+    "ldsvm.methods.decision.AtThreshold",
     "ldsvm.methods.label_map.Coarser",
     "ldsvm.mac.scheme.Scheme",
     "ldsvm.maps.features.BasisMap",

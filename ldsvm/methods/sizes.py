@@ -50,7 +50,7 @@ def arrays(fitted: Any) -> list[Array]:
 def _parts(fitted: Any) -> list[Size]:
     if type(fitted).__name__ == "Coarser":
         return _parts(fitted.model)
-    if type(fitted).__name__ == "CodedLabels":
+    if type(fitted).__name__ in ("AtThreshold", "CodedLabels"):
         return _parts(fitted.estimator)
     steps = [step for _, step in fitted.steps] if hasattr(fitted, "steps") else [fitted]
     return [_rule(step)(step) for step in steps]

@@ -1,11 +1,11 @@
 """The error of a model on rows without labels, estimated from its own probabilities.
 
-Where probabilities hold, a row's answer is wrong with probability 1 - p of the class that is given, so their mean is the
-expected error (confidence-based performance estimation, as in NannyML). It needs no labels, but that p(y | x) is as in
-training. Where only the mix of the classes has changed, p(y | x) changes in a known way: each class is weighted by its
-new share over its old one, and the new shares are those of greatest likelihood (Saerens, Latinne and Decaestecker,
-"Adjusting the outputs of a classifier to new a priori probabilities", 2002). Of rows that are otherwise unlike the
-training nothing is known; the comparison of inputs and latent distances tells where that is so.
+Where probabilities hold, an answer is wrong with probability 1 - p of the class that is given, so the mean of these is
+the error to expect (confidence-based performance estimation, as in NannyML). It needs no labels, but that p(y | x) is
+as in training. Where only the mix of the classes has changed, p(y | x) changes in a known way: each class is weighted
+by its new share over its old one, and the new shares are those of greatest likelihood (Saerens, Latinne and
+Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", 2002). Of rows that are otherwise
+unlike the training nothing is known; the comparison of inputs and latent distances tells where that is so.
 """
 
 from __future__ import annotations
@@ -66,21 +66,28 @@ class Estimate:
         """The error with its interval, and whether it is doubtful."""
         low, high = 100 * self.low, 100 * self.high
         found = f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)"
-        return f"{found}; doubtful, since these rows are unlike those of the training." if self.doubtful else f"{found}."
+        return found + ("; doubtful, for these rows are unlike those of the training." if self.doubtful else ".")
 
 
-def expected(P: Floats, prior: Floats) -> Expected:
-    """Return the sums over rows with probabilities P (n, K). prior: shares (K,) of the classes in training.
+def expected(P: Floats, answers: NDArray[np.integer], prior: Floats) -> Expected:
+    """Return the sums over rows with probabilities P (n, K) and answers (n,), places of classes.
+
+    prior: shares (K,) of the classes in training.
 
     Examples
     --------
-    >>> expected(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])).wrong.__round__(2)
-    0.3
+    >>> found = expected(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]), np.array([0.5, 0.5]))
+    >>> found.rows, round(found.wrong, 2)
+    (2, 0.3)
     """
-    rows, answers = np.arange(len(P)), P.argmax(axis=1)
-    plain, mixed = (1.0 - Q[rows, answers] for Q in (P, new_mix(P, prior)[1]))
+    plain, mixed = (_wrong(Q, answers) for Q in (P, new_mix(P, prior)[1]))
     sums = (float(part.sum()) for q in (plain, mixed) for part in (q, q * (1.0 - q)))
     return Expected(len(P), *sums)
+
+
+def _wrong(P: Floats, answers: NDArray[np.integer]) -> Floats:
+    found: Floats = 1.0 - P[np.arange(len(P)), answers]
+    return found
 
 
 def new_mix(P: Floats, prior: Floats) -> tuple[Floats, Floats]:
@@ -114,9 +121,9 @@ def estimate(found: Expected, drift: Drift, rules: DriftConfig, held: Held) -> E
     return Estimate(error, max(0.0, error - half), min(1.0, error + half), doubtful=unlike)
 
 
-def on_holdout(P: Floats, n_wrong: int) -> Held:
+def on_holdout(P: Floats, answers: NDArray[np.integer], n_wrong: int) -> Held:
     """Return the sums over rows with known labels, of which so many are answered wrongly."""
-    wrong = 1.0 - P.max(axis=1)
+    wrong = _wrong(P, answers)
     return Held(n_wrong, float(wrong.sum()), float((wrong * (1.0 - wrong)).sum()))
 
 

@@ -3,8 +3,9 @@
 The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
 change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
 all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
-many are the challenger's that a fair coin would rarely give as many. One champion is challenged many times, and who
-looks often enough sees anything; so each look has a smaller share of the error that is allowed, see `level`.
+many are the challenger's that a fair coin would rarely give as many. In any metric but the error, coins exchange what
+both say of a row, see `paired`. One champion is challenged many times, and who looks often enough sees anything; so
+each look has a smaller share of the error that is allowed, see `level`.
 """
 
 from __future__ import annotations
@@ -14,17 +15,8 @@ from dataclasses import dataclass
 from ldsvm.datasets.words import shown
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.config.production import Change, GateConfig
-
-
-@dataclass(frozen=True)
-class Check:
-    """One rule with its numbers. value: what was found; bound: what is allowed."""
-
-    name: str
-    passed: bool
-    value: float
-    bound: float
-    sentence: str
+from ldsvm.metrics import DEFAULT, Undefined
+from ldsvm.production.metric_rules import Both, Check, better, metric_checks, probability
 
 
 @dataclass(frozen=True)
@@ -61,21 +53,34 @@ def gate(
     champion: Score | None = None,
     only_right: tuple[int, int] = (0, 0),
     look: int = 1,
+    both: Both | None = None,
 ) -> Verdict:
     """Judge the challenger by the rules.
 
     challenger, champion: what the one judge found on the same holdout; without a champion only ceilings count. With the
-    evidence "better" an error that is not below the champion's is refused whatever else is found.
+    evidence "better" an error, or another metric, that is not better than the champion's is refused whatever else is
+    found.
     only_right: how many rows of the holdout only the challenger, and only the champion, gets right. look: which
-    challenger of this champion it is, from 1.
+    challenger of this champion it is, from 1. both: what they say of the rows, needed where `rules.metric` is not the
+    error.
     """
     checks = [_at_most(name, value, bound) for name, value, bound in _ceilings(rules, challenger)]
     if champion is not None:
         checks += [*_gains(rules.error_percent, challenger, champion)]
+    checks += metric_checks(rules, challenger, champion)
+    if champion is not None and rules.metric == DEFAULT:
         if rules.evidence == "better":
             checks.append(_below(challenger, champion))
         checks.append(_beyond_chance(rules, *only_right, look))
+    elif champion is not None and both is not None and _measured(rules.metric, challenger, champion):
+        if rules.evidence == "better":
+            checks.append(better(rules.metric, challenger, champion))
+        checks.append(_beyond_coins(rules, both, look))
     return Verdict(tuple(checks), tuple(_doubts(challenger)))
+
+
+def _measured(name: str, *scores: Score) -> bool:
+    return all(name in score.metrics and score.metrics[name].value is not None for score in scores)
 
 
 def _doubts(score: Score) -> list[str]:
@@ -155,19 +160,37 @@ def _beyond_chance(rules: GateConfig, ours: int, theirs: int, look: int) -> Chec
 
     Q. McNemar, "Note on the sampling error of the difference between correlated proportions or percentages", 1947.
     """
-    better = rules.evidence == "better"
+    p = mcnemar(ours, theirs) if rules.evidence == "better" else mcnemar(theirs, ours)
+    return _evidence(rules, look, "mcnemar", "McNemar p", p)
+
+
+def _beyond_coins(rules: GateConfig, both: Both, look: int) -> Check:
+    """The paired randomisation test, one-sided, in the metric of the rules; see `paired`."""
+    try:
+        p = probability(rules.metric, both, _allowed(rules, look), challenger=rules.evidence == "better")
+    except Undefined as error:
+        said = f"the two cannot be compared in {rules.metric} ({error}); choose another production.gate.metric"
+        return Check(f"{rules.metric} {rules.evidence}", False, None, None, said)
+    return _evidence(rules, look, f"randomisation {rules.metric}", f"randomisation p of {rules.metric}", p)
+
+
+def _allowed(rules: GateConfig, look: int) -> float:
     # A smaller level makes it harder to be better, but easier to be not worse.
-    allowed = level(rules.confidence, look) if better else 1 - rules.confidence
-    p = mcnemar(ours, theirs) if better else mcnemar(theirs, ours)
-    passed = p <= allowed if better else p > allowed
-    if better:
+    return level(rules.confidence, look) if rules.evidence == "better" else 1 - rules.confidence
+
+
+def _evidence(rules: GateConfig, look: int, name: str, test: str, p: float) -> Check:
+    """Return what the probability p that a test has found says; name, test: of it, short and in words."""
+    allowed = _allowed(rules, look)
+    if rules.evidence == "better":
+        passed = p <= allowed
         found = f"{'' if passed else 'not '}enough evidence that it is better"
         needed = f"≤ {allowed:.3g} (challenger {look} of this champion)"
     else:
+        passed = p > allowed
         found = "no evidence that it is worse" if passed else "evidence that it is worse"
         needed = f"> {allowed:.3g}"
-    said = f"{found}: McNemar p = {p:.3g}, needed {needed}"
-    return Check(f"mcnemar {rules.evidence}", passed, p, allowed, said)
+    return Check(f"{name} {rules.evidence}", passed, p, allowed, f"{found}: {test} = {p:.3g}, needed {needed}")
 
 
 def level(confidence: float, look: int) -> float:

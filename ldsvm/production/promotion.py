@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,13 @@ from ldsvm.experiment.feature_arrays import BLOCK, as_they_came
 from ldsvm.experiment.prepared import Prepared, Source, divided, draw_split
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
+from ldsvm.metrics import Answers
 from ldsvm.production import new_rows, retraining
 from ldsvm.production.drift import Drift, Profile, profile
+from ldsvm.production.estimate import on_holdout
 from ldsvm.production.gate import Verdict, gate
 from ldsvm.production.input_counts import Inputs
+from ldsvm.production.metric_rules import Both
 from ldsvm.production.new_rows import Mark
 from ldsvm.production.retrain_split import divide
 from ldsvm.production.retraining import Decision
@@ -68,7 +72,8 @@ class Challenge:
 
     config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
     where inputs are compared after the feature steps. champion: its score; right (n,): the rows of the holdout that it
-    gets right; both None when there is no champion yet.
+    gets right; answers: what it says of them, where more than the error is measured; all None when there is no champion
+    yet.
     """
 
     config: Config
@@ -77,6 +82,7 @@ class Challenge:
     inputs: Inputs | None
     champion: Score | None
     right: NDArray[np.bool_] | None
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,13 @@ class Comparison:
 def settings_digest(config: Config) -> str:
     """Return a digest of all settings that decide about a challenger, on given rows."""
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods", "judge"}
+    wanted |= {"costs"} if config.costs else set()
     said = config.model_dump(mode="json", include=wanted)
     for key in ("acknowledge", "score", "schema"):
         del said["production"][key]
+    if not production_rules(config).gate.names:  # as it was before there were metrics
+        for key in ("metric", "metrics"):
+            del said["production"]["gate"][key]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
@@ -168,20 +178,26 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         method = retraining.search_around(method, champion.params, production_rules(config))
     rows, table = _rows(source, some_of(split.train, config.seed)), source.data.train.table
     inputs = retraining.count_inputs(rows, table) if table or retraining.is_compared_raw(rows) else None
-    score = right = None
+    score = right = answers = None
+    config = config.model_copy(update={"metrics": _metrics(config)})
     if champion is not None:
         model, X = _as_judged(champion.pipeline, source, split.test)
         y = _labels(config, source, split.test)
         # The model alone, on rows after its feature steps, as the judge scores the challenger.
-        known = lookup(method.estimator)
+        known, answers = lookup(method.estimator), answers_for(config.metrics, model, X, y, config.mistakes)
         score = judge(
             model, known, X, y, repeats=config.judge.repeats, n_jobs=config.n_jobs, metrics=config.metrics,
-            answers=answers_for(config.metrics, model, X, y), seed=config.seed,
+            answers=answers, seed=config.seed,
         )  # fmt: skip
-        right = _right(model, X, y, score)
+        right = _right(model, X, y, score, answers)
     config = config.model_copy(update={"methods": {name: method}})
     prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
-    return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right)
+    return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right, answers)
+
+
+def _metrics(config: Config) -> tuple[str, ...]:
+    """Return the experiment's metrics, and then those that the gate needs."""
+    return tuple(dict.fromkeys([*config.metrics, *production_rules(config).gate.names]))
 
 
 def compare(made: Challenge, settings: str = "", number: int = 1) -> Comparison:
@@ -200,12 +216,19 @@ def compare(made: Challenge, settings: str = "", number: int = 1) -> Comparison:
         "profile": asdict(_profile(made, model)),
         "asked": settings,
     }
-    bounds, old, only = production_rules(config).gate, made.champion, (0, 0)
+    rules, old, only, both = production_rules(config).gate, made.champion, (0, 0), None
+    X, y = prepared.arrays("test", config.problems[0].labels)
+    if hasattr(model, "predict_proba"):
+        places = np.searchsorted(model.classes_, model.predict(X))
+        facts["held"] = asdict(on_holdout(model.predict_proba(X), places, result.score.n_wrong))
     if made.right is not None:
-        ours, theirs = _right(model, *prepared.arrays("test", config.problems[0].labels), result.score), made.right
+        answers = record.answers(_place(config, prepared))
+        ours, theirs = _right(model, X, y, result.score, answers), made.right
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+        both = Both(answers, made.answers, config.seed) if answers and made.answers else None
     pipeline = prepared.whole(model)  # this one takes tables whose columns have names
-    return Comparison(pipeline, result, old, only, gate(bounds, result.score, old, only, number), facts)
+    verdict = gate(rules, result.score, old, only, number, both)
+    return Comparison(pipeline, result, old, only, verdict, facts)
 
 
 def _result(config: Config, prepared: Prepared) -> Result:
@@ -217,8 +240,11 @@ def _result(config: Config, prepared: Prepared) -> Result:
 
 
 def _challenger(config: Config, prepared: Prepared) -> Any:
-    place = record.place(config, prepared, config.problems[0], production_rules(config).method)
-    return loads((place / record.MODEL).read_bytes())
+    return loads((_place(config, prepared) / record.MODEL).read_bytes())
+
+
+def _place(config: Config, prepared: Prepared) -> Path:
+    return record.place(config, prepared, config.problems[0], production_rules(config).method)
 
 
 def _profile(made: Challenge, model: Any) -> Profile:
@@ -263,9 +289,9 @@ def _as_judged(pipeline: Any, source: Source, places: Any) -> tuple[Any, Any]:
     return model, every
 
 
-def _right(model: Any, X: Any, y: NDArray[Any], score: Score) -> NDArray[np.bool_]:
-    """Return which rows (n,) a model gets right; their number agrees with the judge's."""
-    right: NDArray[np.bool_] = model.predict(X) == y
+def _right(model: Any, X: Any, y: NDArray[Any], score: Score, answers: Answers | None) -> NDArray[np.bool_]:
+    """Return which rows (n,) a model gets right; their number agrees with the judge's. answers: its, where known."""
+    right: NDArray[np.bool_] = model.predict(X) == y if answers is None else answers.predicted == answers.codes
     assert int((~right).sum()) == score.n_wrong, "the judge and McNemar's test must count the same rows"
     return right
 

@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ldsvm.atomic import replacing
 from ldsvm.datasets import DataError
 from ldsvm.experiment.config.production import DriftConfig
 from ldsvm.production.drift import Drift, Profile, Seen, compare, count
+from ldsvm.production.estimate import Estimate, Expected, Held, estimate, expected, prior_of
 from ldsvm.production.retraining import Alarm, countable
 
 SUFFIX = ".drift.json"  # after the output's name
@@ -38,33 +40,73 @@ def _is_ours(file: Path) -> bool:
         return False
 
 
+def probabilities(model: Any, X: Any, scores: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the probabilities (n, K) of rows whose scores are known; None where a model has none."""
+    if getattr(model, "calibrator_", None) is not None:
+        return np.asarray(model.calibrator_(scores))  # of ours: without another pass through the map
+    return np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What is kept of a chunk of rows. expected: of errors, None where the model has no probabilities."""
+
+    seen: Seen
+    expected: Expected | None
+
+    def as_json(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str | bytes) -> Chunk:
+        """Return what `as_json` gave."""
+        found = json.loads(text)
+        return cls(Seen(**found["seen"]), Expected(**found["expected"]) if found["expected"] else None)
+
+    def __add__(self, other: Chunk) -> Chunk:
+        """Return both together."""
+        both = self.expected and other.expected and self.expected + other.expected
+        return Chunk(self.seen + other.seen, both)
+
+
 @dataclass
 class Watch:
     """Compares scored rows with a training, chunk by chunk, in memory that does not grow with the rows.
 
-    then: of the training. stop: whether an alarm ends the scoring. tell: called with the sentence of the first alarm,
-    when it is found. seen: the counts so far. alarms: the rows of each chunk that raised one, and why.
+    then: of the training. classes (K,): of the model. held: of the rows that judged it, None where nothing is
+    estimated. stop: whether an alarm ends the scoring. tell: called with the sentence of the first alarm, when it is
+    found. every: what is kept of the rows so far. alarms: the rows of each chunk that raised one, and why.
     """
 
     then: Profile
+    classes: NDArray[Any]
     rules: DriftConfig
+    held: Held | None = None
     stop: bool = False
     tell: Callable[[str], None] = lambda sentence: None
-    seen: Seen | None = None
+    every: Chunk | None = None
     alarms: list[dict[str, Any]] = field(default_factory=list)
 
-    def count(self, rows: Any, features: Any, answers: NDArray[Any], Z: NDArray[Any]) -> Seen:
-        """Count a chunk: rows as they came, after the feature steps, their classes (n,) and coordinates Z (n, L)."""
+    def count(
+        self, rows: Any, features: Any, answers: NDArray[Any], Z: NDArray[Any], P: NDArray[Any] | None
+    ) -> Chunk:  # fmt: skip
+        """Count a chunk: rows as they came, and after the feature steps, their classes (n,), coordinates Z (n, L) and
+        probabilities P (n, K).
+        """
         known = rows if self.then.gaps else countable(rows, lambda: features)
-        return count(self.then, known, answers, Z)
+        found = None
+        if P is not None and self.held is not None:
+            found = expected(P, np.searchsorted(self.classes, answers), prior_of(self.then, self.classes))
+        return Chunk(count(self.then, known, answers, Z), found)
 
-    def take(self, chunk: Seen) -> None:
+    def take(self, chunk: Chunk) -> None:
         """Add the next chunk. Raises Alarm where it does not look like the training and `stop` says so."""
-        first = 1 + (self.seen.rows if self.seen else 0)
-        self.seen = chunk if self.seen is None else self.seen + chunk
-        if not (reasons := _reasons(compare(self.then, chunk, self.rules, answers=True), self.rules)):
+        first = 1 + self.rows
+        self.every = chunk if self.every is None else self.every + chunk
+        if not (reasons := _reasons(compare(self.then, chunk.seen, self.rules, answers=True), self.rules)):
             return
-        where = f"rows {first:,} to {self.seen.rows:,}"
+        where = f"rows {first:,} to {self.rows:,}"
         self.alarms.append({"rows": where, "reasons": reasons})
         if self.stop:
             raise Alarm(
@@ -75,39 +117,65 @@ class Watch:
             self.tell(f"{where} do not look like the training: {' '.join(reasons)}")
 
     @property
+    def rows(self) -> int:
+        """How many rows there were so far."""
+        return self.every.seen.rows if self.every else 0
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The error of the rows so far; None where the model has no probabilities."""
+        if self.every is None or self.every.expected is None or self.held is None or (drift := self.drift) is None:
+            return None
+        return estimate(self.every.expected, drift, self.rules, self.held)
+
+    @property
     def drift(self) -> Drift | None:
         """How all rows so far moved; None before the first."""
-        return None if self.seen is None else compare(self.then, self.seen, self.rules, answers=True)
+        return None if self.every is None else compare(self.then, self.every.seen, self.rules, answers=True)
 
     @property
     def sentences(self) -> list[str]:
-        """What has drifted over all rows, and how many chunks raised an alarm."""
+        """What has drifted over all rows, how many chunks raised an alarm, and the error that is estimated."""
         if self.drift is None:
             return []
         found = self.drift.sentences
         if len(self.alarms) > 1:
             where = self.alarms[0]["rows"]
             found.append(f"{len(self.alarms)} chunks do not look like the training, the first of them {where}.")
-        return found
+        return [*found, *([self.estimate.sentence] if self.estimate else [])]
 
     @property
     def numbers(self) -> dict[str, float]:
         """What the tracking store shows over time."""
         if (drift := self.drift) is None:
             return {}
-        return {
+        found = {
             "drifted_inputs_percent": 100 * drift.share,
             "class_stability_index": drift.labels.psi,
             "latent_stability_index": drift.latent.psi,
-            "alarmed_chunks": len(self.alarms),
+            "alarmed_chunks": float(len(self.alarms)),
         }
+        if (error := self.estimate) is not None:
+            parts = {
+                "estimated_error": error.error,
+                "estimated_error_low": error.low,
+                "estimated_error_high": error.high,
+            }
+            found |= {f"{name}_percent": 100 * part for name, part in parts.items()}
+            found["estimate_is_doubtful"] = float(error.doubtful)
+        return found
 
     def as_json(self, facts: Mapping[str, Any]) -> str:
         """Return all that was found, as the text of a JSON file. facts: such as the model."""
-        rows = 0 if self.seen is None else self.seen.rows
-        drift = None if self.drift is None else asdict(self.drift)
-        found = {**facts, "rows": rows, "sentences": self.sentences, "alarms": self.alarms, "drift": drift}
-        return json.dumps(found, indent=1)
+        drift, error = (None if one is None else asdict(one) for one in (self.drift, self.estimate))
+        found = {
+            "rows": self.rows,
+            "sentences": self.sentences,
+            "alarms": self.alarms,
+            "estimate": error,
+            "drift": drift,
+        }
+        return json.dumps({**facts, **found}, indent=1)
 
     def write(self, file: Path, facts: Mapping[str, Any]) -> None:
         """Write the file beside the output, whole or not at all."""

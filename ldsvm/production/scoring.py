@@ -27,9 +27,8 @@ from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.streams import Stream
 from ldsvm.datasets.table_schema import Check
 from ldsvm.datasets.words import shown
-from ldsvm.production.drift import Seen
 from ldsvm.production.schema_check import refuse
-from ldsvm.production.score_watch import Watch
+from ldsvm.production.score_watch import Chunk, Watch, probabilities
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
@@ -90,7 +89,7 @@ def _answered(
             _write(_scored(chunk, job, pipeline, kept, check, watch), chunks[-1])
         done += rows
         if watch is not None:
-            watch.take(_seen(chunks[-1]))
+            watch.take(Chunk.of(optional("pyarrow.parquet").read_schema(chunks[-1]).metadata[COUNTS]))
         on_rows(done)
     if not chunks:
         raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
@@ -155,10 +154,6 @@ def _there(chunk: Path, rows: int, watch: Watch | None) -> bool:
     return bool(table.num_rows == rows) and (watch is None or COUNTS in (table.schema.metadata or {}))
 
 
-def _seen(chunk: Path) -> Seen:
-    return Seen(**json.loads(optional("pyarrow.parquet").read_schema(chunk).metadata[COUNTS]))
-
-
 def _identity(file: Path) -> list[Any]:
     with file.open("rb") as stream:
         return [str(file.resolve()), hashlib.file_digest(stream, "sha256").hexdigest()]
@@ -176,12 +171,14 @@ def _scored(
         X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]
     scores, Z = model.decision_function(X), model.transform(X)
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
-    classes = _classes(scores, model.classes_)
-    columns["class"] = pa.array(classes.tolist())
+    said = model.predict(X) if hasattr(model, "threshold") else _classes(scores, model.classes_)
+    columns["class"] = pa.array(said.tolist())
     columns["margin"] = pa.array(_margins(scores).astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
     columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()
-    counts = None if watch is None else {COUNTS: json.dumps(asdict(watch.count(given, X, classes, Z)))}
+    counts = (
+        None if watch is None else {COUNTS: watch.count(given, X, said, Z, probabilities(model, X, scores)).as_json()}
+    )
     return pa.table(columns, metadata=counts)
 
 

@@ -17,7 +17,7 @@ from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
-from ldsvm.experiment.compare.record import ANSWERS, LATENT
+from ldsvm.experiment.compare.record import LATENT, answers
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
@@ -124,7 +124,11 @@ def projections(
 
 def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[Outcome]) -> list[html.Picture]:
     """Return the figure of the probabilities on the first split's test set; none where no method's are kept."""
-    methods = [MethodAnswers(o.method, found) for o in outcomes if o.judged and (found := _answers(o)) is not None]
+    methods = [
+        MethodAnswers(o.method, found, found.costs is not None)
+        for o in outcomes
+        if o.judged and (found := _answers(o)) is not None
+    ]
     if not methods:
         return []
     names = ", ".join(one.name for one in methods)
@@ -133,20 +137,16 @@ def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[O
     first = f" The class to be found is {methods[0].answers.classes[1]}." if two else ""
     caption = (
         "A bin of reliability on the dotted diagonal is right as often as its probabilities say; methods without "
-        f"probabilities have no curve.{first}"
+        f"probabilities have no curve.{first}{' Points: the thresholds of least cost.' * methods[0].marked}"
     )
     drawing = answer_curves(methods, title_of(config, problem))
     return [html.Picture("answers", drawing, f"{what} of {names} on the test set.", caption, wide=two)]
 
 
 def _answers(outcome: Outcome) -> Answers | None:
-    """Return the probabilities of the first split, None where there are none."""
-    file, score = outcome.folder / ANSWERS, outcome.first.score
-    if score is None or not file.is_file():
-        return None
-    with np.load(file) as kept:
-        codes, probabilities = kept["codes"], kept["probabilities"]
-    return Answers(np.array(score.classes), codes, probabilities.argmax(axis=1), probabilities)
+    """Return the answers on the first split, None where they are not kept or have no probabilities."""
+    found = answers(outcome.folder)
+    return None if found is None or found.probabilities is None else found
 
 
 def _latent(config: Config, problem: ProblemConfig, prepared: Prepared, outcome: Outcome) -> tuple[Any, Any]:
@@ -238,6 +238,7 @@ def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dic
         "name": problem.name,
         "about": about,
         "outcomes": outcomes,
+        "objective": config.search.objective,
         "ours": next((o.method for o in outcomes if lookup(o.first.estimator).iterative), None),
         "differences": (found := differences.difference_rows(config, outcomes)),
         "tested": differences.sentence(config, outcomes) if found[1] else "",

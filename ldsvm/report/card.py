@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ldsvm.datasets.words import shown
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
@@ -11,7 +12,7 @@ from ldsvm.experiment.prepared import Prepared
 from ldsvm.metrics import DEFAULT, Measured
 from ldsvm.production.gate import Verdict
 from ldsvm.production.promotion import Comparison, Inspection
-from ldsvm.report import tables
+from ldsvm.report import metric_tables, tables
 from ldsvm.report.marks import escape
 
 MOST_CLASSES = 30  # whose confusions are shown
@@ -37,6 +38,7 @@ def card(
         "## Error on rows that were never trained on",
         tables.markdown(*_errors(score, comparison.champion)),
         *_metrics(score, comparison.champion),
+        *_threshold(config, score),
         "## Classes",
         tables.markdown(*_classes(score)),
         *([tables.markdown(*_confusion(score))] if len(score.classes) <= MOST_CLASSES else []),
@@ -55,8 +57,16 @@ def card(
 
 def verdict(found: Verdict) -> str:
     """Return the verdict with every rule and its numbers."""
-    rows = [["holds" if c.passed else "fails", PLAIN.get(c.name, c.name), c.sentence] for c in found.checks]
+    rows = [["holds" if c.passed else "fails", _plain(c.name), c.sentence] for c in found.checks]
     return f"**{escape(found.sentence)}**" + ("\n\n" + tables.markdown(["", "rule", "found"], rows) if rows else "")
+
+
+def _plain(name: str) -> str:
+    """Return a rule's name in words."""
+    if name.startswith("randomisation "):
+        _, metric, evidence = name.split(" ")
+        return f"{metric} {evidence.replace('_', ' ')} beyond chance (paired randomisation test)"
+    return PLAIN.get(name, name)
 
 
 def _items(sentences: Sequence[str]) -> list[str]:
@@ -81,6 +91,19 @@ def _metrics(score: Score, champion: Score | None) -> list[str]:
     models = {"this model": score, **({"the champion": champion} if champion else {})}
     rows = [[label, *(_value(found.metrics.get(name)) for name in names)] for label, found in models.items()]
     return ["## Other metrics, with 95 % intervals", tables.markdown(["", *names], rows)]
+
+
+def _threshold(config: Config, score: Score) -> list[str]:
+    """Return a sentence on what mistakes cost, and what is given from where on; nothing without costs."""
+    if score.threshold is None or config.costs is None:
+        return []
+    name = shown(score.classes[1])
+    return [
+        escape(
+            f"A missed {name} costs {config.costs.missed:g}, a false alarm {config.costs.false_alarm:g}; so {name} is "
+            f"given where its {metric_tables.threshold(score)}."
+        )
+    ]
 
 
 def _value(found: Measured | None) -> str:

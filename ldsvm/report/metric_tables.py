@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+from ldsvm.datasets.words import shown
+from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.metrics import DEFAULT, Measured, metric
 from ldsvm.report.tables import Rows
@@ -16,16 +18,24 @@ def names(outcomes: Sequence[Outcome]) -> list[str]:
     return [name for name in found if name != DEFAULT]
 
 
+def threshold(score: Score) -> str:
+    """Return from where on the second class is given, in words; nothing where the most probable class is."""
+    return "" if score.threshold is None else f"{score.threshold_of} ≥ {score.threshold:.4g}"
+
+
 def metric_rows(outcomes: Sequence[Outcome]) -> tuple[list[str], Rows]:
     """Return the header and one row for each judged method; no rows where only the error was measured.
 
     A cell has the value with its 95 % interval, over several splits the mean with the standard deviation; arrows say
-    whether less or more is better.
+    whether less or more is better. Where mistakes cost differently, the last column is the first split's threshold.
     """
     wanted = names(outcomes)
     judged = [outcome for outcome in outcomes if outcome.judged]
     header = ["method", *(f"{name} {'↓' if metric(name).less else '↑'}" for name in wanted)]
     rows = [[o.method, *(_cell(_of(o, name)) for name in wanted)] for o in judged]
+    if any(o.scores[0].threshold is not None for o in judged):
+        header = [*header, f"threshold of {shown(judged[0].scores[0].classes[1])}"]
+        rows = [[*row, threshold(o.scores[0]) or "–"] for row, o in zip(rows, judged, strict=True)]
     return header, rows if wanted else []
 
 

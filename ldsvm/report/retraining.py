@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
-from ldsvm.production.promotion import Challenge, Comparison, Inspection
+from ldsvm.metrics import DEFAULT
+from ldsvm.production.promotion import Challenge, Comparison, Inspection, production_rules
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report.card import card
 from ldsvm.report.marks import escape
@@ -35,12 +37,14 @@ def register(
             said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
             text = f"**{said}**\n\n{text}"
         outcome, error = "promoted" if promoted else "refused", percent(comparison.score.error)
-        registry.describe(new, text, verdict=outcome, error=error, data=prepared.digest)
+        measured = _measured(config, comparison.score)
+        registry.describe(new, text, verdict=outcome, error=error, data=prepared.digest, **measured)
         params = {"action": "retrain", "challenger": str(new), "champion": str(champion)}
         run.log(params, {**_numbers(comparison, inspection), "promoted": float(promoted)})
         run.text("verdict.json", json.dumps([asdict(check) for check in comparison.verdict.checks], indent=1))
         run.text("drift.json", json.dumps(asdict(inspection), indent=1))
-        run.describe(name=f"retrain · {new} · {error} · {said.partition(':')[0]}", note=text)
+        shown = [error, *(f"{name} {value}" for name, value in measured.items())]
+        run.describe(name=" · ".join(["retrain", str(new), *shown, said.partition(":")[0]]), note=text)
     return new, said, text
 
 
@@ -57,17 +61,32 @@ def record_decision(config: Config, tracker: Tracker, inspection: Inspection, ch
         run.failure = decision.sentence if decision.action == "alarm" else None
 
 
+def _measured(config: Config, score: Score) -> dict[str, str]:
+    """Return the metric in which the gate compares, nothing where that is the error."""
+    name = production_rules(config).gate.metric
+    found = score.metrics.get(name)
+    return {} if name == DEFAULT or found is None or found.value is None else {name: f"{found.value:.4g}"}
+
+
 def _numbers(comparison: Comparison, inspection: Inspection) -> dict[str, float | None]:
     new, old = comparison.score, comparison.champion
     return {
         "error_percent": 100 * new.error,
         "champion_error_percent": None if old is None else 100 * old.error,
         **{key: getattr(new, key) for key in ("n_basis", "predict_us", "parameter_bytes")},
+        **_metrics(new),
+        "threshold": new.threshold,
+        **{f"champion_{name}": value for name, value in _metrics(old).items()},
         "only_challenger_right": comparison.only_right[0],
         "only_champion_right": comparison.only_right[1],
         "new_rows": inspection.new,
         **_shifts(inspection),
     }
+
+
+def _metrics(score: Score | None) -> dict[str, float | None]:
+    """Return the metrics but the error."""
+    return {} if score is None else {name: one.value for name, one in score.metrics.items() if name != DEFAULT}
 
 
 def _shifts(inspection: Inspection) -> dict[str, float | None]:

@@ -11,6 +11,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.search.trial import Trial
+from ldsvm.metrics import DEFAULT, metric
 from ldsvm.report.marks import escape
 
 BEFORE, AFTER = ("method", "error %"), ("basis functions", "train s", "predict µs/sample", "search s")
@@ -111,20 +112,27 @@ def published(config: Config, outcomes: Sequence[Outcome]) -> tuple[list[str], R
     return header, rows
 
 
-def trial_rows(result: Result) -> tuple[list[str], Rows]:
-    """Return the header and one row for each trial: its parameters, its resource if that was limited, its outcome."""
+def trial_rows(result: Result, objective: str = DEFAULT) -> tuple[list[str], Rows]:
+    """Return the header and one row for each trial: its parameters, its resource if that was limited, its outcome.
+
+    objective: the metric that chose among them, with a column of its own where it is not the error.
+    """
     names = list(result.trials[0].params)
     limited = ["resource"] if any(trial.resource is not None for trial in result.trials) else []
-    header = [*names, *limited, "validation error %", "basis functions", "train s", "remark"]
+    by = [] if objective == DEFAULT else [metric(objective)]
+    chosen_by = [f"chosen by {one.name} {'↓' if one.less else '↑'}" for one in by]
+    header = [*names, *limited, *chosen_by, "validation error %", "basis functions", "train s", "remark"]
     rows = []
     for trial in result.trials:
         resource = ["all" if trial.resource is None else f"{trial.resource:,}"] * len(limited)
         error = "–" if trial.valid_error is None else f"{100 * trial.valid_error:.2f}"
+        reached = ["–" if trial.loss is None else f"{one.loss(trial.loss):.4f}" for one in by]  # the sign back
         size = "–" if trial.n_basis is None else f"{trial.n_basis:,}"
         stop = [trial.stop_reason] if trial.stop_reason else []
         notes = "; ".join([*stop, *(n for n in trial.notes if _is_informative(n, trial))])
         remark = trial.failure.sentence if trial.failure else notes
-        rows.append([*(value(trial.params[n]) for n in names), *resource, error, size, seconds(trial.train_s), remark])
+        found = [*resource, *reached, error, size, seconds(trial.train_s), remark]
+        rows.append([*(value(trial.params[n]) for n in names), *found])
     return header, rows
 
 

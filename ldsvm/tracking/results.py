@@ -191,6 +191,7 @@ def _track_outcome(run: Run, outcome: Outcome, problem: str | None, again: str) 
         "parameter_bytes": outcome.parameter_bytes,
         "peak_mib": outcome.peak_mib,
         **outcome.metrics,
+        "threshold": outcome.scores[0].threshold,
     }
     run.log({"estimator": outcome.first.estimator, **outcome.params}, values)
     for result, score in zip(outcome.results, outcome.scores, strict=True) if len(outcome.results) > 1 else ():

@@ -11,7 +11,9 @@ from scipy.stats import binom
 
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.config.production import GateConfig
+from ldsvm.metrics import Answers, Measured, metric
 from ldsvm.production.gate import Verdict, gate, level, mcnemar
+from ldsvm.production.metric_rules import Both
 
 
 def score(wrong: int, n: int = 1000) -> Score:
@@ -152,3 +154,85 @@ def test_a_model_that_a_constant_answer_beats_and_a_class_that_is_never_found_ar
     )
     guessed = replace(rare, confusion=[[90, 0, 1], [0, 9, 0], [0, 0, 0]])
     assert gate(GateConfig(), guessed).doubts == ()
+
+
+def measured(challenger: float | None, champion: float | None = None, name: str = "roc_auc") -> list[Score]:
+    values = (challenger, champion)
+    reason = "the method gives no probabilities"
+    found = [Measured(one, reason=None if one is not None else reason) for one in values]
+    return [replace(score(50), metrics={name: one}) for one in found]
+
+
+def answered(gain: int, loss: int, n: int = 60) -> Both:
+    """Both models on n rows, half of each class: of some rows each ranks more above all of the other class."""
+    truth = np.arange(n) % 2
+    challenger, champion = (np.where(truth == 1, 1.0, -1.0) for _ in range(2))
+    champion[1 : 2 * gain : 2] = -2.0
+    challenger[2 * gain + 1 : 2 * (gain + loss) : 2] = -2.0
+    models = [Answers(np.array([0, 1]), truth, (s > 0).astype(int), None, s) for s in (challenger, champion)]
+    return Both(*models)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "new", "old", "said"),
+    [
+        ({"threshold": 0.95}, "roc_auc", 0.93, 0.9, "roc_auc is 0.93, below 0.95"),
+        ({"threshold": 0.3}, "log_loss", 0.31, 0.4, "log_loss is 0.31, above 0.3"),
+        ({"threshold": -0.3}, "neg_log_loss", -0.31, -0.4, "neg_log_loss is -0.31, below -0.3"),
+        ({"min_absolute_change": 0.05}, "roc_auc", 0.93, 0.9,
+         "roc_auc rises by 0.03 from 0.9, needed ≥ 0.05 (min_absolute_change)"),
+        ({"min_relative_change": 0.3}, "log_loss", 0.3, 0.4,
+         "log_loss falls by 0.1 from 0.4, needed ≥ 0.12 (min_relative_change)"),
+        ({"min_relative_change": 0.3}, "neg_log_loss", -0.3, -0.4,
+         "neg_log_loss rises by 0.1 from -0.4, needed ≥ 0.12 (min_relative_change)"),
+    ],
+)  # fmt: skip
+def test_rules_in_any_metric_know_which_way_is_better(
+    rule: dict[str, float], name: str, new: float, old: float, said: str
+) -> None:
+    ours, theirs = measured(new, old, name)
+    verdict = gate(GateConfig.model_validate({"metrics": {name: rule}}), ours, theirs, (40, 10))
+    assert [check.sentence for check in verdict.checks if not check.passed] == [
+        "the error of 5 % is not below the champion's 5 %", said
+    ][::-1]  # fmt: skip
+    worst = 1 if metric(name).less else -1
+    looser = {key: bound + worst * 0.05 if key == "threshold" else bound / 2 for key, bound in rule.items()}
+    first = gate(GateConfig.model_validate({"metrics": {name: rule}}), ours)
+    assert first.promote is ("threshold" not in rule)
+    looser_verdict = gate(GateConfig.model_validate({"metrics": {name: looser}}), ours, theirs, (40, 10))
+    assert all(check.passed for check in looser_verdict.checks if check.name.startswith(name))
+
+
+def in_metric(new: float | None, old: float | None, both: Both, look: int = 1, **more: object) -> Verdict:
+    return gate(GateConfig.model_validate({"metric": "roc_auc", **more}), *measured(new, old), (0, 0), look, both)
+
+
+def test_a_gain_in_the_chosen_metric_promotes_and_the_sentences_name_it() -> None:
+    verdict = in_metric(1.0, 0.9, answered(20, 2))
+    assert verdict.promote and verdict.sentence == "Promoted: all 2 rules hold."
+    assert [check.name for check in verdict.checks] == ["roc_auc better", "randomisation roc_auc better"]
+    assert verdict.checks[1].sentence.startswith("enough evidence that it is better: randomisation p of roc_auc = ")
+    few = in_metric(1.0, 0.9, answered(3, 1), look=3)
+    found = few.checks[1].value
+    assert found is not None and 0.25 < found < 0.45  # of four coins, at least three: 5 / 16
+    assert few.sentence == (
+        f"Refused: not enough evidence that it is better: randomisation p of roc_auc = {found:.3g}, needed "
+        "≤ 0.00417 (challenger 3 of this champion)."
+    )
+    same = in_metric(0.9, 0.9, answered(20, 2))
+    assert same.sentence == "Refused: the roc_auc of 0.9 is not above the champion's 0.9."
+
+
+def test_not_worse_in_the_chosen_metric() -> None:
+    assert in_metric(0.9, 0.9, answered(5, 6), evidence="not_worse").promote
+    worse = in_metric(0.9, 1.0, answered(2, 20), evidence="not_worse", look=5)
+    assert worse.sentence.startswith("Refused: evidence that it is worse: randomisation p of roc_auc = ")
+    assert worse.sentence.endswith("needed > 0.05.")
+
+
+def test_a_model_that_cannot_be_measured_is_one_sentence_and_the_champion_stays() -> None:
+    why = "has no roc_auc (the method gives no probabilities); choose another metric in production.gate."
+    assert in_metric(0.9, None, answered(20, 2)).sentence == f"Refused: the champion {why}"
+    rules = GateConfig.model_validate({"metric": "roc_auc", "metrics": {"roc_auc": {"threshold": 0.5}}})
+    assert gate(rules, measured(None)[0]).sentence == f"Refused: the challenger {why}"
+    assert gate(rules, measured(0.9)[0]).promote

@@ -14,19 +14,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
 from ldsvm.experiment.config.production import DriftConfig
 from ldsvm.production import scoring
 from ldsvm.production.drift import Profile, Seen, compare, count, profile
+from ldsvm.production.estimate import on_holdout
 from ldsvm.production.input_counts import count_bins, count_table
 from ldsvm.production.retraining import Alarm
-from ldsvm.production.score_watch import Watch, drift_file
+from ldsvm.production.score_watch import Watch, drift_file, probabilities
 from ldsvm.production.scoring_rows import Scoring
 
 NAMES = ("a", "b", "c")
-RULES = DriftConfig()
+RULES, CLASSES = DriftConfig(), np.array(["x", "y", "z"])
 
 
 def frame(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
@@ -78,9 +80,13 @@ def test_rows_as_in_training_raise_no_alarm(tmp_path: Path, trained: tuple[Any, 
     model, then = trained
     said: list[str] = []
     for seed in range(4, 14):
-        watch = Watch(then, RULES, tell=said.append)
+        watch = Watch(then, CLASSES, RULES, tell=said.append)
         scoring.score(job(tmp_path, frame(600, seed)[0]), model, watch=watch)
-        assert watch.sentences == ["Nothing has drifted."] and watch.numbers["alarmed_chunks"] == 0
+        assert (
+            watch.sentences == ["Nothing has drifted."]
+            and watch.estimate is None
+            and watch.numbers["alarmed_chunks"] == 0
+        )
     assert said == []
 
 
@@ -88,7 +94,7 @@ def test_the_chunk_that_has_moved_is_named_when_it_comes(tmp_path: Path, trained
     model, then = trained
     said: list[tuple[int, str]] = []
     done = [0]
-    watch = Watch(then, RULES, tell=lambda sentence: said.append((done[0], sentence)))
+    watch = Watch(then, CLASSES, RULES, tell=lambda sentence: said.append((done[0], sentence)))
     scoring.score(job(tmp_path, half_moved()), model, lambda rows: done.__setitem__(0, rows), watch=watch)
     ((when, sentence),) = said
     assert when == 600  # rows done before this chunk: it is said with the chunk, not at the end
@@ -106,11 +112,11 @@ def test_a_stop_keeps_what_was_scored_and_the_next_run_goes_on(
 ) -> None:
     model, then = trained
     asked, done = job(tmp_path, half_moved()), scoring._scored
-    stopping = Watch(then, RULES, stop=True)
+    stopping = Watch(then, CLASSES, RULES, stop=True)
     with pytest.raises(Alarm, match=r"^rows 601 to 800 .* no output was written: .*production\.score\.drift=warn\.$"):
         scoring.score(asked, model, watch=stopping)
     assert not asked.output.exists()
-    assert stopping.seen is not None and stopping.seen.rows == 800
+    assert stopping.rows == 800
     chunks: list[int] = []
 
     def noting(chunk: Any, *rest: Any) -> Any:
@@ -118,10 +124,10 @@ def test_a_stop_keeps_what_was_scored_and_the_next_run_goes_on(
         return done(chunk, *rest)
 
     monkeypatch.setattr(scoring, "_scored", noting)
-    going_on = Watch(then, RULES)
+    going_on = Watch(then, CLASSES, RULES)
     assert scoring.score(asked, model, watch=going_on) == 1000
     assert chunks == [200]  # the last one alone
-    whole = Watch(then, RULES)
+    whole = Watch(then, CLASSES, RULES)
     scoring.score(replace(asked, output=tmp_path / "whole.parquet"), model, watch=whole)
     assert going_on.as_json({}) == whole.as_json({})
     assert parquet.read_table(asked.output).equals(parquet.read_table(tmp_path / "whole.parquet"))
@@ -136,9 +142,9 @@ def test_chunks_that_were_not_counted_are_scored_again_where_rows_are_compared(
         patch.setattr(scoring, "_gather", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             scoring.score(asked, model)
-    watch = Watch(then, RULES)
+    watch = Watch(then, CLASSES, RULES)
     assert scoring.score(asked, model, watch=watch) == 400
-    assert watch.seen is not None and watch.seen.rows == 400
+    assert watch.rows == 400
 
 
 def test_classes_are_compared_with_the_answers_of_then_or_else_the_labels(trained: tuple[Any, Profile]) -> None:
@@ -159,10 +165,38 @@ def test_the_comparison_lies_beside_the_output_and_replaces_nothing_of_somebody_
 ) -> None:
     file = drift_file(tmp_path / "out.csv")
     assert file == tmp_path / "out.csv.drift.json"
-    Watch(trained[1], RULES).write(file, {"model": "m version 1"})
+    Watch(trained[1], CLASSES, RULES).write(file, {"model": "m version 1"})
     assert json.loads(file.read_text("utf-8"))["rows"] == 0
     assert drift_file(tmp_path / "out.csv") == file  # an earlier one of ours
     for text in ("no JSON", "{}", "[]"):
         file.write_text(text, "utf-8")
         with pytest.raises(DataError, match=r"out\.csv\.drift\.json: exists and is no comparison of scored rows"):
             drift_file(tmp_path / "out.csv")
+
+
+def test_the_error_is_estimated_from_probabilities_and_the_rows_that_judged(
+    tmp_path: Path, trained: tuple[Any, Profile]
+) -> None:
+    model, then = trained
+    X, y = frame(3000, 20)
+    wrong = int((model.predict(X) != y).sum())
+    held = on_holdout(model.predict_proba(X), np.searchsorted(CLASSES, model.predict(X)), wrong)
+    new, truth = frame(3000, 21)
+    watch = Watch(then, CLASSES, RULES, held)
+    scoring.score(job(tmp_path, new), model, watch=watch)
+    error = watch.estimate
+    assert error is not None and not error.doubtful
+    assert error.low < (model.predict(new) != truth).mean() < error.high and error.high - error.low < 0.06
+    assert watch.sentences[-1] == error.sentence
+    assert watch.numbers["estimated_error_percent"] == 100 * error.error
+    moved = Watch(then, CLASSES, RULES, held)
+    scoring.score(job(tmp_path, half_moved()), model, watch=moved)
+    assert moved.estimate is not None and moved.estimate.doubtful
+    assert moved.estimate.sentence.endswith("doubtful, for these rows are unlike those of the training.")
+
+
+def test_probabilities_of_scores_are_those_of_the_model(trained: tuple[Any, Profile]) -> None:
+    model = trained[0][-1]
+    X = trained[0][:-1].transform(frame(50, 3)[0])
+    np.testing.assert_array_equal(probabilities(model, X, model.decision_function(X)), model.predict_proba(X))
+    assert probabilities(LinearSVC().fit(X, model.predict(X)), X, X) is None

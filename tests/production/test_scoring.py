@@ -31,6 +31,7 @@ from ldsvm.datasets.table_schema import Allowed, Check, seen
 from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.config.load import load_config
 from ldsvm.experiment.config.production import ScoreConfig
+from ldsvm.methods.decision import AtThreshold
 from ldsvm.production import scoring
 from ldsvm.production.schema_check import remarks
 from ldsvm.production.scoring import score
@@ -86,6 +87,15 @@ def test_every_row_has_the_answers_of_the_model(tmp_path: Path, classes: int, ro
     np.testing.assert_allclose(out.filter(regex="^z"), model.transform(X), rtol=1e-4, atol=1e-5)
     assert set(out["model"]) == {"m version 1"}
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_model_with_a_threshold_gives_its_classes(tmp_path: Path) -> None:
+    steps, model = fitted(2)[:-1], fitted(2)[-1]
+    careful = make_pipeline(*steps, AtThreshold(model, threshold=0.05, response_method="predict_proba"))
+    score(job(tmp_path), careful)
+    out, X = pd.read_parquet(tmp_path / "out.parquet"), table()[list(NAMES)]
+    assert out["class"].tolist() == np.where(fitted(2).predict_proba(X)[:, 1] >= 0.05, "y", "x").tolist()
+    assert out["class"].tolist() != fitted(2).predict(X).tolist()
 
 
 def test_csv_and_several_files_are_read_and_written(tmp_path: Path) -> None:

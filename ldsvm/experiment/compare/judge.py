@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ldsvm import solvers
+from ldsvm.datasets import relabel
 from ldsvm.datasets.transformers import is_path
 from ldsvm.experiment.config.schema import JudgeConfig, MethodConfig
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reason, training_data
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
-from ldsvm.metrics import DEFAULT, Answers, Measured, answers_of, measure
+from ldsvm.metrics import DEFAULT, Answers, Costs, Measured, answers_of, measure
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -35,7 +36,9 @@ class Score:
     n_basis: number of basis functions, None where there are none; n_basis_sum: the sum over the SVMs that share
     them. parameter_bytes: size of what a prediction needs. predict_us: microseconds per sample on one thread,
     predict_all_us: on all that the experiment may use. classes: K labels. class_errors: K fractions. confusion: K rows
-    of K counts, row = true class, column = predicted class. metrics: those that were asked for, by name.
+    of K counts, row = true class, column = predicted class. metrics: those that were asked for, by name. threshold:
+    from which the second of two classes is given where mistakes cost differently, threshold_of: of what, probabilities
+    or decision values.
     """
 
     error: float
@@ -52,6 +55,8 @@ class Score:
     class_errors: list[float]
     confusion: list[list[int]]
     metrics: dict[str, Measured] = field(default_factory=dict)
+    threshold: float | None = None
+    threshold_of: str | None = None
 
     @property
     def majority_error(self) -> float:
@@ -132,12 +137,23 @@ def judge(
         class_errors=((totals - np.diag(confusion)) / np.maximum(totals, 1)).tolist(),
         confusion=confusion.tolist(),
         metrics={name: {**measured, **exact}[name] for name in metrics},
+        **_threshold(fitted),
     )
 
 
-def answers_for(metrics: Sequence[str], fitted: Any, X: Any, y: NDArray[Any]) -> Answers | None:
+def _threshold(fitted: Any) -> dict[str, Any]:
+    """Return the threshold of a `decision.AtThreshold`, nothing of others."""
+    if type(fitted).__name__ != "AtThreshold":  # by name: importing it loads scikit-learn
+        return {}
+    of = {"predict_proba": "probability", "decision_function": "decision value"}[fitted.response_method]
+    return {"threshold": fitted.threshold, "threshold_of": of}
+
+
+def answers_for(
+    metrics: Sequence[str], fitted: Any, X: Any, y: NDArray[Any], costs: Costs | None = None
+) -> Answers | None:
     """Return what a classifier says of the test set, for `judge`; None where only the error is asked for."""
-    return answers_of(fitted, X, y) if {*metrics} != {DEFAULT} else None
+    return answers_of(fitted, X, y, costs) if {*metrics} != {DEFAULT} else None
 
 
 def fit_and_judge(
@@ -148,16 +164,18 @@ def fit_and_judge(
     With `how.refit` the model is that of a second fit, to which the validation rows belong too; all that is said about
     the course of the training is of the first.
     """
+    from ldsvm.methods.decision import decided
     from ldsvm.methods.label_map import Coarser
 
     data = training_data(prepared, labels, job.method.labels)
     fit = fit_point(job, job.points[0], data, tell)
     model = fit_again(job, fit, data, tell).model if how.refit else fit.model
     first, method = fit.model, lookup(job.method.estimator)
-    judged = Coarser(model, labels) if job.method.labels else model  # what answers the problem
+    judged, chooses = (Coarser(one, labels) if job.method.labels else one for one in (model, first))  # the problem's
+    judged = decided(judged, job.costs, data.X_valid, relabel(data.y_valid, data.reading), chooses)
     X_test, y_test = prepared.arrays("test", labels)
     stored, remarks = _stored(judged, job.method)
-    answers = answers_for(metrics, judged, X_test, y_test)
+    answers = answers_for(metrics, judged, X_test, y_test, job.costs)
     score = judge(
         judged, method, X_test, y_test, repeats=how.repeats, n_jobs=job.n_jobs, metrics=metrics, answers=answers,
         seed=job.seed,

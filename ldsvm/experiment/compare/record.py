@@ -38,10 +38,11 @@ from ldsvm.experiment.sources import check_code, code
 from ldsvm.methods import MissingPackage, lookup
 from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
+from ldsvm.metrics import Answers, Costs
 
 LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
 OTHER_MODEL = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
-LAYOUT = 3  # raise it when what a result's folder holds changes
+LAYOUT = 4  # raise it when what a result's folder holds changes
 
 
 def place(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) -> Path:
@@ -59,7 +60,7 @@ def _key(config: Config, prepared: Prepared, problem: ProblemConfig, name: str) 
     facts = [
         LAYOUT, code(), name, method.model_dump(), method.space, problem.model_dump(), prepared.digest, prepared.seed,
         split, config.judge.model_dump(), config.limits.model_dump(), config.n_jobs, lookup(method.estimator).version(),
-        config.metrics, config.search.objective, *map(source_digest, config.metric_paths),
+        config.metrics, config.search.objective, *map(source_digest, config.metric_paths), config.mistakes,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
@@ -113,19 +114,30 @@ def outcome(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, 
 
 
 def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
-    """Keep where the training set lies in the latent space (N, L), for figures, its probabilities, and our model."""
+    """Keep where the training set lies in the latent space (N, L), for figures, the answers, and our model."""
     if judged is None or not first:
         return
     if judged.latent is not None:
         np.save(folder / LATENT, judged.latent)
-    if judged.answers is not None and judged.answers.probabilities is not None:
-        np.savez(folder / ANSWERS, codes=judged.answers.codes, probabilities=judged.answers.probabilities)
+    if judged.answers is not None:
+        parts = {name: part for name, part in vars(judged.answers).items() if part is not None}
+        np.savez(folder / ANSWERS, **{**parts, "classes": np.array(judged.answers.classes.tolist())})
     if judged.model is not None:
         from ldsvm.experiment.storing import dumps
 
         (folder / MODEL).write_bytes(dumps(judged.model))
     if judged.stored is not None:
         (folder / OTHER_MODEL).write_bytes(judged.stored)
+
+
+def answers(folder: Path) -> Answers | None:
+    """Return what the method of a result says of the test set, None where only its error was measured."""
+    if not (folder / ANSWERS).is_file():
+        return None
+    with np.load(folder / ANSWERS) as kept:
+        parts = {name: kept[name] for name in kept.files}
+    costs = parts.pop("costs", None)
+    return Answers(**parts, costs=None if costs is None else Costs(*costs.tolist()))
 
 
 @dataclass(frozen=True)
@@ -229,7 +241,7 @@ def _compete(
     result = replace(result, trials=trials, search_s=sum(trial.seconds for trial in trials))
     try:
         point = best(trials).params
-        job = Job(method, (point,), (0,), seed, config.n_jobs)
+        job = Job(method, (point,), (0,), seed, config.n_jobs, costs=config.mistakes)
         judged = match.judge(job, config.judge, config.metrics, on_step)
     except Exception as error:
         return replace(result, seconds=time.time() - started, failure=failure_of(error)), None
@@ -264,6 +276,7 @@ def _search(
         checkpoints=config.checkpoints,
         study_file=StudyFile(config.paths.runs / "studies" / f"{config.name}.db", study),
         objective=config.search.objective,
+        costs=config.mistakes,
     )
     if executor is not None:
         try:

@@ -175,10 +175,16 @@ def _check_claims(config: Config, path: str | Path) -> None:
 
 def _check_metrics(config: Config, path: str | Path) -> None:
     names = {"metrics": config.metrics, "search.objective": (config.search.objective,)}
+    if config.production is not None:
+        names |= {"production.gate.metric": (config.production.gate.metric,)}
+        names |= {"production.gate.metrics": tuple(config.production.gate.metrics)}
     for key, given in names.items():
         for name in given:
             if given.count(name) > 1:
                 raise ConfigError(f'{path}: key "{key}" has the name "{name}" twice; allowed: each metric once.')
+            if name == "cost" and config.costs is None:
+                said = "allowed: it with the costs of mistakes, such as costs: {missed: 5, false_alarm: 1}."
+                raise ConfigError(f'{path}: key "{key}" has the name "cost"; {said}')
             try:
                 metric(name)
             except DataError as error:

@@ -53,6 +53,18 @@ class Change(BaseModel, frozen=True, extra="forbid"):
     min_relative_change: float = Field(default=0.0, ge=0, le=1)
 
 
+class Rule(BaseModel, frozen=True, extra="forbid"):
+    """What any metric must keep to: a bound, and least gains on the champion.
+
+    threshold: a ceiling where less is better, else a floor. min_absolute_change: in the metric's unit, towards the
+    better; min_relative_change: as a share of the champion's value.
+    """
+
+    threshold: float | None = Field(default=None, allow_inf_nan=False)
+    min_absolute_change: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    min_relative_change: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+
 class Ceiling(BaseModel, frozen=True, extra="forbid"):
     """What a cost may be at most."""
 
@@ -62,14 +74,18 @@ class Ceiling(BaseModel, frozen=True, extra="forbid"):
 class GateConfig(BaseModel, frozen=True, extra="forbid"):
     """The rules of promotion.
 
+    metric: in which a challenger must be better, or not worse: any that metrics can name. metrics: rules for any of
+    these, by its name.
     error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
     challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
-    confidence: of McNemar's test; with "better", 1 - confidence bounds the probability that any of all challengers of
-    one champion is promoted although none is better; with "not_worse" it is of each test by itself. n_basis,
-    predict_us, parameter_bytes: ceilings on basis functions, microseconds per row on one thread, and the size of what a
-    prediction needs.
+    confidence: of the test, McNemar's for the error and else a paired randomisation test; with "better",
+    1 - confidence bounds the probability that any of all challengers of one champion is promoted although none is
+    better; with "not_worse" it is of each test by itself. n_basis, predict_us, parameter_bytes: ceilings on basis
+    functions, microseconds per row on one thread, and the size of what a prediction needs.
     """
 
+    metric: str = "error"
+    metrics: dict[str, Rule] = {}
     error_percent: Change = Change()
     class_error_percent: Ceiling | None = None
     evidence: Literal["better", "not_worse"] = "better"
@@ -77,6 +93,11 @@ class GateConfig(BaseModel, frozen=True, extra="forbid"):
     n_basis: Ceiling | None = None
     predict_us: Ceiling | None = None
     parameter_bytes: Ceiling | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every metric that the rules need, but for the error."""
+        return [name for name in dict.fromkeys([self.metric, *self.metrics]) if name != "error"]
 
 
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):

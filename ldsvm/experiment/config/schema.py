@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from ldsvm.datasets.steps import Step, parse
 from ldsvm.datasets.transformers import is_path
+from ldsvm.experiment.config.costs import CostsConfig, measured
 from ldsvm.experiment.config.dataset import DatasetConfig, Name
 from ldsvm.experiment.config.executors import ExecutorConfig
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.spaces import Range, Scalar, StrategyConfig, Values
 from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.methods import lookup, shared
+from ldsvm.metrics import Costs
 
 
 class Frozen(BaseModel):
@@ -215,8 +217,9 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. refresh: do
-    everything anew, also what an earlier run has left: prepared data, trials, results.
+    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. costs: of
+    mistakes, which decide from which probability on a class is given and add the metric cost; None: the most probable
+    class is given. refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
@@ -229,6 +232,7 @@ class Config(Frozen):
     split: SplitConfig | CrossValidationConfig = Field(discriminator="kind")
     judge: JudgeConfig
     metrics: Annotated[tuple[str, ...], Field(min_length=1)] = ("error",)
+    costs: CostsConfig | None = None
     limits: LimitsConfig
     search: SearchConfig = SearchConfig()
     refresh: bool = False
@@ -242,7 +246,7 @@ class Config(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _has_a_title(cls, data: Any) -> Any:
-        return {"title": data["name"], **data} if isinstance(data, dict) and "name" in data else data
+        return {"title": data["name"], **measured(data)} if isinstance(data, dict) and "name" in data else data
 
     @field_validator("features", mode="before")
     @classmethod
@@ -261,8 +265,9 @@ class Config(Frozen):
 
     @property
     def metric_paths(self) -> list[str]:
-        """Import paths among the metrics and the objective."""
-        return [name for name in dict.fromkeys([*self.metrics, self.search.objective]) if is_path(name)]
+        """Import paths among the metrics, the objective, and the gate's metrics."""
+        gate = self.production.gate.names if self.production else []
+        return [name for name in dict.fromkeys([*self.metrics, self.search.objective, *gate]) if is_path(name)]
 
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:
@@ -275,6 +280,11 @@ class Config(Frozen):
         if self.seed + self.split.count > 2**32:
             raise ValueError(f"allowed: seeds below 2**32 for all {self.split.count} splits")
         return self
+
+    @property
+    def mistakes(self) -> Costs | None:
+        """What mistakes cost, None where all are alike."""
+        return None if self.costs is None else self.costs.known
 
     @property
     def trial_jobs(self) -> int:
@@ -302,6 +312,7 @@ class Config(Frozen):
     @property
     def results(self) -> Path:
         """Folder of this experiment's results; another configuration has another folder, so they never mix."""
-        decides = self.model_dump_json(exclude={"paths", "published", "claims", "search", "refresh", "production"})
+        shown = {"paths", "published", "claims", "search", "refresh", "production"}
+        decides = self.model_dump_json(exclude=shown | ({"costs"} if self.costs is None else set()))
         digest = hashlib.sha256((decides + self.search.objective).encode()).hexdigest()[:8]
         return self.paths.runs / "results" / f"{self.name}-{digest}"

@@ -17,7 +17,7 @@ from ldsvm.experiment.search.journal import Journal
 from ldsvm.experiment.search.learned import Learned, StudyFile
 from ldsvm.experiment.search.trial import Job, Trial
 from ldsvm.methods import lookup
-from ldsvm.metrics import DEFAULT
+from ldsvm.metrics import DEFAULT, Costs
 
 Executor = Callable[[Callable[[Job], list[Trial]], Sequence[Job]], Iterable[list[Trial]]]
 
@@ -59,6 +59,7 @@ def jobs(
     seed: int,
     n_jobs: int,
     objective: str = DEFAULT,
+    costs: Costs | None = None,
 ) -> list[Job]:
     """Group what is asked into jobs: points that differ only in C, where the method can share their work."""
     shared = lookup(method.estimator).iterative and method.executor is None
@@ -71,7 +72,7 @@ def jobs(
     for group in groups.values():
         orders, together = zip(*group, strict=True)
         # A rung's points have the same resource.
-        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1], objective=objective))
+        found.append(Job(method, together, orders, seed, n_jobs, asked[0][1], objective=objective, costs=costs))
     return found
 
 
@@ -89,6 +90,7 @@ def run_search(
     checkpoints: Path | None = None,
     study_file: StudyFile | None = None,
     objective: str = DEFAULT,
+    costs: Costs | None = None,
 ) -> list[Trial]:
     """Fit the points of a method's space as its strategy asks, and return the trials, rung by rung in their order.
 
@@ -105,7 +107,7 @@ def run_search(
     done: list[Trial] = []
     while asked := halving.ask():
         rung: list[Trial] = []
-        wanted = jobs(method, points, asked, seed=seed, n_jobs=n_jobs, objective=objective)
+        wanted = jobs(method, points, asked, seed=seed, n_jobs=n_jobs, objective=objective, costs=costs)
         work = [_kept(job, place, checkpoints) for job in wanted]
         for trials in _finished(work, run, executor, journal, place):
             rung += trials

@@ -25,10 +25,11 @@ from ldsvm.experiment.config.spaces import ROWS
 from ldsvm.experiment.prepared import Prepared
 from ldsvm.experiment.search.failure import Failure, failure_of
 from ldsvm.experiment.search.nested_rows import nested_rows
+from ldsvm.experiment.search.objective import loss
 from ldsvm.experiment.sources import code
 from ldsvm.mac.state import MU_LIMIT
 from ldsvm.methods import check_memory, lookup, memory_limit
-from ldsvm.metrics import DEFAULT, Undefined, answers_of, metric, paths
+from ldsvm.metrics import DEFAULT, Costs, paths
 
 LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 Arrays = NDArray[Any]
@@ -57,20 +58,6 @@ class Data:
         """Return the share of the validation set that a fitted model gets wrong."""
         answers, labels = (relabel(y, self.reading) for y in (model.predict(self.X_valid), self.y_valid))
         return float(np.mean(answers != labels))
-
-    def loss(self, objective: str, model: Any) -> float | None:
-        """Return what the search minimises, None where that is the error of `valid_error`; see `Metric.loss`."""
-        if objective == DEFAULT:
-            return None
-        from ldsvm.methods.label_map import Coarser  # which loads scikit-learn
-
-        read = np.array_equal(relabel(model.classes_, self.reading), model.classes_)
-        answers = model if read else Coarser(model, self.reading)
-        wanted, labels = metric(objective), relabel(self.y_valid, self.reading)
-        try:
-            return wanted.loss(wanted.value(answers_of(answers, self.X_valid, labels)))
-        except Undefined as error:
-            raise Undefined(f"search.objective {objective} has no value on the validation rows: {error}") from error
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -110,7 +97,8 @@ class Job:
 
     points: parameter values by name; orders: their places in the grid. resource: how much each fit gets of what the
     method's strategy names; None: everything. checkpoint: a file from which a fit over blocks of rows goes on and which
-    it removes when it ends well, None for none. objective: the metric that chooses, see `Data.loss`.
+    it removes when it ends well, None for none. objective: the metric that chooses, see `loss`; costs: of
+    mistakes.
     """
 
     method: MethodConfig
@@ -121,6 +109,7 @@ class Job:
     resource: int | None = None
     checkpoint: Path | None = None
     objective: str = DEFAULT
+    costs: Costs | None = None
 
     @property
     def alone(self) -> Job:
@@ -158,7 +147,11 @@ class Job:
         if version := lookup(method.estimator).version():
             facts.append(version)
         if self.objective != DEFAULT:
-            facts += [self.objective, *map(source_digest, paths([self.objective]))]
+            facts += [
+                self.objective,
+                *map(source_digest, paths([self.objective])),
+                *([self.costs] if self.costs else []),
+            ]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=plain).encode()).hexdigest()
 
 
@@ -335,7 +328,7 @@ def _trial(job: Job, i: int, fit: Fit, data: Data) -> Trial:
         history=[dict(row) for row in getattr(fit.model, "history_", [])],
         notes=fit.notes,
         peak_mib=fit.peak_mib,
-        loss=data.loss(job.objective, fit.model),
+        loss=loss(job.objective, job.costs, fit.model, data.X_valid, data.y_valid, data.reading),
     )
 
 

@@ -12,10 +12,14 @@ from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, drawn, figure_of
 
 @dataclass(frozen=True)
 class MethodAnswers:
-    """The answers of one method on the test set; `Answers.probabilities` are there."""
+    """The answers of one method on the test set; `Answers.probabilities` are there.
+
+    marked: whether a point on the curves shows what it answers.
+    """
 
     name: str
     answers: Answers
+    marked: bool = False
 
 
 def answer_curves(methods: Sequence[MethodAnswers], title: str) -> Drawing:
@@ -32,6 +36,8 @@ def answer_curves(methods: Sequence[MethodAnswers], title: str) -> Drawing:
         style = {"color": OKABE_ITO[k % len(OKABE_ITO)], "lw": 1.6, "label": plain(method.name)}
         if two:
             _two_classes(axes, method.answers, style)
+        if two and method.marked:
+            _point(axes, method.answers, OKABE_ITO[k % len(OKABE_ITO)])
         bins = reliability(method.answers)
         axes[-1].plot(bins[:, 0], bins[:, 1], marker="o", ms=4, **style)
     axes[-1].plot([0, 1], [0, 1], ls=":", color=INK, lw=1)
@@ -41,6 +47,14 @@ def answer_curves(methods: Sequence[MethodAnswers], title: str) -> Drawing:
     axes[-1].legend(frameon=False, fontsize=9, loc="upper left")
     figure.suptitle(plain(title), fontsize=11, color=INK)
     return drawn(figure)
+
+
+def _point(axes: Sequence[Any], answers: Answers, color: str) -> None:
+    """Mark what the answers come to: false alarms and found rows, recall and precision."""
+    true, found = answers.codes == 1, answers.predicted == 1
+    recall, precision = (found & true).sum() / max(true.sum(), 1), (found & true).sum() / max(found.sum(), 1)
+    for axis, x, y in ((axes[0], found[~true].mean(), recall), (axes[1], recall, precision)):
+        axis.plot(x, y, "o", ms=8, color=color, markeredgecolor=INK, clip_on=False, zorder=3)
 
 
 def _two_classes(axes: Sequence[Any], answers: Answers, style: dict[str, Any]) -> None:
