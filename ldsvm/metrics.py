@@ -22,6 +22,8 @@ DEFAULT = "error"
 BINS = 15  # of confidence, for the expected calibration error
 RESAMPLES = 200  # a scorer of scikit-learn takes some milliseconds, however few rows
 UNDEFINED = 0.5  # an interval needs at least this share of resamples on which the metric is defined
+OTHER_AREAS = "it is for two classes; for more there are roc_auc_ovr and roc_auc_ovo"
+NO_SCORES = "the method gives neither probabilities nor decision values"
 Array = NDArray[Any]
 
 
@@ -176,6 +178,8 @@ def metric(name: str) -> Metric:
         return Metric(name, lambda answers: float(MEANS[name](answers).mean()), less=True, each=MEANS[name])
     if name in OTHERS:
         return Metric(name, OTHERS[name], less=True)
+    if name in QUICK:
+        return Metric(name, QUICK[name], less=False)
     if is_path(name):
         return _from_path(name)
     from sklearn.metrics import get_scorer, get_scorer_names
@@ -259,6 +263,22 @@ def _ece(answers: Answers) -> float:
     return float(np.abs(places[:, 1] - places[:, 0]) @ places[:, 2] / len(answers))
 
 
+def _area(answers: Answers) -> float:
+    """The area under the ROC curve by ranks, as Mann and Whitney count it; a third of the scorer's time, or less."""
+    from scipy.stats import rankdata
+
+    if len(answers.classes) != 2:
+        raise Undefined(OTHER_AREAS)
+    scores = answers.decisions
+    if scores is None and answers.probabilities is not None:
+        scores = answers.probabilities[:, 1]
+    if scores is None:
+        raise Undefined(NO_SCORES)
+    found = answers.codes == 1
+    n = np.float64(found.sum())  # without rows of a class the area is not a number
+    return float((rankdata(scores)[found].sum() - n * (n + 1) / 2) / (n * (len(answers) - n)))
+
+
 def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
     """Return for each bin of confidence that has rows its mean confidence, the share that is right, and its rows.
 
@@ -280,6 +300,7 @@ MEANS: dict[str, Callable[[Answers], Array]] = {
 }
 OTHERS: dict[str, Callable[[Answers], float]] = {"ece": _ece}
 OURS = (*MEANS, *OTHERS)
+QUICK: dict[str, Callable[[Answers], float]] = {"roc_auc": _area}  # what scikit-learn's scorer gives, sooner
 
 
 def _from_path(path: str) -> Metric:
@@ -312,11 +333,11 @@ def _why(error: Exception) -> str:
     """Return in a clause why a scorer gave no value."""
     text = " ".join(str(error).split())
     if "multi_class must be in" in text:
-        return "it is for two classes; for more there are roc_auc_ovr and roc_auc_ovo"
+        return OTHER_AREAS
     if "Target is multiclass but average='binary'" in text:
         return "it is for two classes; for more there are its forms _macro, _micro and _weighted"
     if "predict_proba" in text and "decision_function" in text:
-        return "the method gives neither probabilities nor decision values"
+        return NO_SCORES
     if "predict_proba" in text or "decision_function" in text:
         return f"the method gives no {'probabilities' if 'predict_proba' in text else 'decision values'}"
     return text[:200].rstrip(".") or type(error).__name__

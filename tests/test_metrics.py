@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from ldsvm.datasets import DataError, transformers
-from ldsvm.metrics import OURS, Answers, answers_of, measure, metric, reliability
+from ldsvm.known_answers import KnownAnswers
+from ldsvm.metrics import OURS, Answers, Undefined, answers_of, measure, metric, reliability
 
 BINARY = ["balanced_accuracy", "roc_auc", "log_loss", "f1_macro", "average_precision", "brier", "ece", "f1"]
 
@@ -133,3 +135,17 @@ def test_intervals_of_means_are_those_of_the_metric_on_each_resample() -> None:
     for name, one in found.items():
         wanted = np.percentile([metric(name).value(again) for again in drawn], [2.5, 97.5])
         np.testing.assert_allclose([one.low, one.high], wanted, rtol=1e-12)
+
+
+def test_the_area_by_ranks_is_scikit_learns_with_ties_resamples_and_without_values() -> None:
+    model, X, y = fitted(2)
+    answers, scorer = answers_of(model, X, y), theirs.get_scorer("roc_auc")
+    tied = replace(answers, decisions=None, probabilities=np.round(answers.needed, 1))
+    rng = np.random.default_rng(0)
+    for one in (answers, tied, *(tied.take(rng.integers(200, size=30)) for _ in range(20))):
+        known = KnownAnswers(np.arange(2), one.predicted, one.probabilities, one.decisions)
+        assert metric("roc_auc").value(one) == pytest.approx(scorer(known, np.arange(len(one)), one.codes), abs=1e-14)
+    with pytest.raises(Undefined, match="not defined on these rows"):
+        metric("roc_auc").value(answers.take(np.flatnonzero(answers.codes == 1)))
+    with pytest.raises(Undefined, match="neither probabilities nor decision values"):
+        metric("roc_auc").value(replace(answers, decisions=None, probabilities=None))
