@@ -10,6 +10,7 @@ NAMES = {
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
     "adaptive": "learned centres: error, size and training time against SVC and Nystroem (half an hour)",
     "calibration": "probabilities: log loss, calibration error and time beside CalibratedClassifierCV (minutes)",
+    "monitoring": "the error of scored rows estimated without labels, beside the error (minutes)",
     "search": "trials that a search needs which learns, beside random points (a quarter of an hour)",
     "predict": "prediction with learned centres against SVC, all at once and one by one (minutes)",
     "scale": "time and memory of a fit with learned centres over the training rows (minutes)",

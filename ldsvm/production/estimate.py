@@ -21,6 +21,7 @@ from ldsvm.production.drift import Drift, Profile
 
 Floats = NDArray[np.float64]
 NORMAL = 1.96  # standard deviations on each side of an interval of 95 %
+FEWEST = 200  # rows that show a mix of classes; of fewer the likeliest mix is mostly chance
 STEPS, SMALL = 100, 1e-6  # of the new shares: at most so many, and until they move less
 
 
@@ -80,7 +81,8 @@ def expected(P: Floats, answers: NDArray[np.integer], prior: Floats) -> Expected
     >>> found.rows, round(found.wrong, 2)
     (2, 0.3)
     """
-    plain, mixed = (_wrong(Q, answers) for Q in (P, new_mix(P, prior)[1]))
+    mixed_P = new_mix(P, prior)[1] if len(P) >= FEWEST else P
+    plain, mixed = (_wrong(Q, answers) for Q in (P, mixed_P))
     sums = (float(part.sum()) for q in (plain, mixed) for part in (q, q * (1.0 - q)))
     return Expected(len(P), *sums)
 

@@ -89,6 +89,12 @@ def test_sums_of_chunks_are_those_of_all_where_the_mix_is_the_same_in_each() -> 
     assert parts.mixed == pytest.approx(whole.mixed, rel=0.01)
 
 
+def test_a_few_rows_are_taken_for_no_other_mix() -> None:
+    _, P = rows(50, 0.9, 6)
+    found = expected(P, P.argmax(axis=1), PRIOR)
+    assert (found.mixed, found.mixed_variance) == (found.wrong, found.variance)
+
+
 @pytest.mark.parametrize(
     "drift",
     [
