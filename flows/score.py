@@ -21,7 +21,7 @@ from ldsvm.methods.memory_limit import watch as memory_watch
 from ldsvm.production import scoring
 from ldsvm.production.drift import Profile
 from ldsvm.production.estimate import Held
-from ldsvm.production.registry import Registry, Version
+from ldsvm.production.registry import Registry, RegistryFailed, Version
 from ldsvm.production.retraining import Alarm
 from ldsvm.production.schema_check import remarks
 from ldsvm.production.score_watch import Watch, drift_file
@@ -67,10 +67,16 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"
 
 
-def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch:
-    """Return what compares the rows with the training of a version."""
+def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch | None:
+    """Return what compares the rows with the training of a version; None, with a word on it, where that is not kept."""
     assert wanted.score is not None
-    facts = registry.facts(version)
+    try:
+        facts = registry.facts(version)
+    except RegistryFailed as error:
+        if wanted.score.drift == "stop":
+            raise
+        say(f"  the rows are scored but not compared with the training: {error}")
+        return None
     held = Held(**facts["held"]) if "held" in facts else None  # versions of earlier releases have none
     return Watch(
         Profile(**facts["profile"]), model.classes_, wanted.drift, held, stop=wanted.score.drift == "stop",
