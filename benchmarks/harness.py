@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,22 @@ def everything(quick: bool) -> tuple[Any, Any, Any, Any]:
     data = load("mnist", cache_dir=ROOT / "data" / "prepared")
     assert data.X_test is not None and data.y_test is not None
     return data.X, data.y, data.X_test, data.y_test
+
+
+def newsgroups(seed: int) -> dict[str, tuple[Any, Any]]:
+    """Return X, y of the parts train, validation and test of two newsgroups, PC or Mac, by the paper's kind of split.
+
+    TF-IDF in 50 dimensions, since Gaussian functions need few of them.
+    """
+    from ldsvm.experiment.config.load import load_config
+    from ldsvm.experiment.prepared import prepare
+
+    with TemporaryDirectory() as folder:
+        own = ["split.repeats=1", "features=[tfidf, {svd: {n_components: 50}}]", f"paths.cache={folder}"]
+        config = load_config(ROOT / "conf/experiments/pcmac.yaml", [*own, f"seed={seed}"], root=ROOT)
+        (prepared,) = prepare(config)
+        parts = {part: prepared.arrays(part, "original") for part in ("train", "validation", "test")}
+        return {part: (np.array(X), np.array(y)) for part, (X, y) in parts.items()}
 
 
 def pca_start(X: Any, L: int) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import ldsvm
-from benchmarks.harness import ROOT, Bar, Result, progress
+from benchmarks.harness import Bar, Result, newsgroups, progress
 from ldsvm.experiment.config.spaces import Point, Range, StrategyConfig, draw
 from ldsvm.experiment.search.learned import Learned, StudyFile
 from ldsvm.experiment.search.trial import Trial
@@ -80,16 +80,8 @@ def _digits() -> Parts:
 
 
 def _newsgroups() -> Parts:
-    """TF-IDF in 50 dimensions, since Gaussian functions need few of them."""
-    from ldsvm.experiment.config.load import load_config
-    from ldsvm.experiment.prepared import prepare
-
-    with TemporaryDirectory() as folder:
-        given = ["split.repeats=1", "features=[tfidf, {svd: {n_components: 50}}]", f"paths.cache={folder}"]
-        config = load_config(ROOT / "conf/experiments/pcmac.yaml", given, root=ROOT)
-        (prepared,) = prepare(config)
-        (X, y), (X_valid, y_valid) = (prepared.arrays(part, "original") for part in ("train", "validation"))
-        return np.array(X), y, np.array(X_valid), y_valid
+    found = newsgroups(0)
+    return (*found["train"], *found["validation"])
 
 
 def _errors(X: Any, y: Any, X_valid: Any, y_valid: Any, steps: dict[str, int]) -> Callable[[Point], float]:
