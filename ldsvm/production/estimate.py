@@ -69,6 +69,11 @@ class Estimate:
         found = f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)"
         return found + ("; doubtful, for these rows are unlike those of the training." if self.doubtful else ".")
 
+    def numbers(self, name: str) -> dict[str, float]:
+        """Return what the tracking store shows, in per cent, by names that begin with this one."""
+        parts = {"": self.error, "_low": self.low, "_high": self.high}
+        return {f"{name}{part}_percent": 100 * share for part, share in parts.items()}
+
 
 def expected(P: Floats, answers: NDArray[np.integer], prior: Floats) -> Expected:
     """Return the sums over rows with probabilities P (n, K) and answers (n,), places of classes.

@@ -26,7 +26,7 @@ from ldsvm.methods import lookup
 from ldsvm.metrics import Answers
 from ldsvm.production import new_rows, retraining
 from ldsvm.production.drift import Drift, Profile, profile
-from ldsvm.production.estimate import on_holdout
+from ldsvm.production.estimate import Estimate, Held, on_holdout
 from ldsvm.production.gate import Verdict, gate
 from ldsvm.production.input_counts import Inputs
 from ldsvm.production.metric_rules import Both
@@ -40,17 +40,22 @@ COMPARED = 200_000  # rows whose inputs, and places in the latent space, are cou
 
 @dataclass(frozen=True)
 class Champion:
-    """The champion: its pipeline from raw rows to labels, and what was registered with it."""
+    """The champion: its pipeline from raw rows to labels, and what was registered with it.
+
+    held: of the rows that judged it, None where it has no probabilities or is of an earlier release.
+    """
 
     pipeline: Any
     mark: Mark
     profile: Profile
     params: Mapping[str, Any]
+    held: Held | None = None
 
     @classmethod
     def of(cls, pipeline: Any, facts: Mapping[str, Any]) -> Champion:
         """Return the champion from its pipeline and its `facts`."""
-        return cls(pipeline, Mark(**facts["mark"]), Profile(**facts["profile"]), facts["params"])
+        held = Held(**facts["held"]) if "held" in facts else None
+        return cls(pipeline, Mark(**facts["mark"]), Profile(**facts["profile"]), facts["params"], held)
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,8 @@ class Challenge:
 
     config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
     where inputs are compared after the feature steps. champion: its score; right (n,): the rows of the holdout that it
-    gets right; answers: what it says of them, where more than the error is measured; all None when there is no champion
-    yet.
+    gets right; answers: what it says of them, where more than the error is measured; estimate: its error there as a
+    scoring estimates it without labels; all None when there is no champion yet.
     """
 
     config: Config
@@ -83,11 +88,15 @@ class Challenge:
     champion: Score | None
     right: NDArray[np.bool_] | None
     answers: Answers | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both models on one holdout. champion: None when there is none yet; only_right: see `gate`."""
+    """Both models on one holdout. champion: None when there is none yet; only_right: see `gate`.
+
+    estimate: of the champion's error, see `Challenge`.
+    """
 
     pipeline: Any
     result: Result
@@ -95,6 +104,7 @@ class Comparison:
     only_right: tuple[int, int]
     verdict: Verdict
     facts: dict[str, Any]
+    estimate: Estimate | None = None
 
     @property
     def score(self) -> Score:
@@ -178,7 +188,7 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
         method = retraining.search_around(method, champion.params, production_rules(config))
     rows, table = _rows(source, some_of(split.train, config.seed)), source.data.train.table
     inputs = retraining.count_inputs(rows, table) if table or retraining.is_compared_raw(rows) else None
-    score = right = answers = None
+    score = right = answers = estimate = None
     config = config.model_copy(update={"metrics": _metrics(config)})
     if champion is not None:
         model, X = _as_judged(champion.pipeline, source, split.test)
@@ -190,9 +200,12 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
             answers=answers, seed=config.seed,
         )  # fmt: skip
         right = _right(model, X, y, score, answers)
+        if champion.held is not None:
+            judging = _rows(source, some_of(split.test, config.seed))
+            estimate = retraining.estimated(config, champion.pipeline, champion.profile, champion.held, judging)
     config = config.model_copy(update={"methods": {name: method}})
     prepared = divided(config, replace(source, notes=[*source.notes, *said]), split, config.seed)
-    return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right, answers)
+    return Challenge(config, prepared, new_rows.mark(reading), inputs, score, right, answers, estimate)
 
 
 def _metrics(config: Config) -> tuple[str, ...]:
@@ -228,7 +241,7 @@ def compare(made: Challenge, settings: str = "", number: int = 1) -> Comparison:
         both = Both(answers, made.answers, config.seed) if answers and made.answers else None
     pipeline = prepared.whole(model)  # this one takes tables whose columns have names
     verdict = gate(rules, result.score, old, only, number, both)
-    return Comparison(pipeline, result, old, only, verdict, facts)
+    return Comparison(pipeline, result, old, only, verdict, facts, made.estimate)
 
 
 def _result(config: Config, prepared: Prepared) -> Result:

@@ -18,7 +18,8 @@ from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config, MethodConfig
 from ldsvm.experiment.config.spaces import Scalar, StrategyConfig
 from ldsvm.experiment.feature_arrays import as_they_came
-from ldsvm.production.drift import Drift, Profile, compare, count
+from ldsvm.production.drift import Drift, Profile, Seen, compare, count
+from ldsvm.production.estimate import Estimate, Held, estimate, expected, prior_of
 from ldsvm.production.input_counts import Inputs, count_bins, count_table
 from ldsvm.production.new_rows import KEPT, Changes
 
@@ -139,13 +140,29 @@ def _near(key: str, value: float, rules: ProductionConfig) -> list[Scalar]:
 def drift(config: Config, pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Drift:
     """Return how new rows differ from those that the model was trained on. rows: as they came (n, D), or texts (n,)."""
     assert config.production is not None
+    return compare(then, _seen(pipeline, then, rows, y), config.production.drift)
+
+
+def estimated(config: Config, pipeline: Any, then: Profile, held: Held, rows: Any) -> Estimate:
+    """Return the error that a scoring estimates for rows as they came, (n, D) or texts (n,), without their labels.
+
+    held: see `estimate`. The model has probabilities.
+    """
+    assert config.production is not None
+    rules, whole = config.production.drift, fill_missing(pipeline, in_training_order(pipeline, rows))
+    P, answers = pipeline.predict_proba(whole), pipeline.predict(whole)
+    found = compare(then, _seen(pipeline, then, rows, answers), rules, answers=True)
+    sums = expected(P, np.searchsorted(pipeline.classes_, answers), prior_of(then, pipeline.classes_))
+    return estimate(sums, found, rules, held)
+
+
+def _seen(pipeline: Any, then: Profile, rows: Any, y: NDArray[Any]) -> Seen:
     rows, reader = in_training_order(pipeline, rows), reader_of(pipeline)
     if reader is not None and then.gaps:
         known = reader.transform(rows)
     else:
         known = countable(rows, lambda: _features(pipeline, rows))
-    seen = count(then, known, y, pipeline.transform(fill_missing(pipeline, rows)))
-    return compare(then, seen, config.production.drift)
+    return count(then, known, y, pipeline.transform(fill_missing(pipeline, rows)))
 
 
 def countable(rows: Any, features: Callable[[], Any]) -> Any:

@@ -156,12 +156,7 @@ class Watch:
             "alarmed_chunks": float(len(self.alarms)),
         }
         if (error := self.estimate) is not None:
-            parts = {
-                "estimated_error": error.error,
-                "estimated_error_low": error.low,
-                "estimated_error_high": error.high,
-            }
-            found |= {f"{name}_percent": 100 * part for name, part in parts.items()}
+            found |= error.numbers("estimated_error")
             found["estimate_is_doubtful"] = float(error.doubtful)
         return found
 

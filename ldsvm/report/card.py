@@ -55,6 +55,14 @@ def card(
     return "\n\n".join(parts)
 
 
+def _estimate(comparison: Comparison) -> list[str]:
+    """Return how good the estimate without labels is that a scoring by the champion makes."""
+    found, champion = comparison.estimate, comparison.champion
+    if found is None or champion is None:
+        return []
+    return [f"The champion on the same rows: {percent(champion.error)} are wrong. {found.sentence}"]
+
+
 def verdict(found: Verdict) -> str:
     """Return the verdict with every rule and its numbers."""
     rows = [["holds" if c.passed else "fails", _plain(c.name), c.sentence] for c in found.checks]

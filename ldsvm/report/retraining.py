@@ -73,6 +73,7 @@ def _numbers(comparison: Comparison, inspection: Inspection) -> dict[str, float 
     return {
         "error_percent": 100 * new.error,
         "champion_error_percent": None if old is None else 100 * old.error,
+        **(comparison.estimate.numbers("champion_estimated_error") if comparison.estimate else {}),
         **{key: getattr(new, key) for key in ("n_basis", "predict_us", "parameter_bytes")},
         **_metrics(new),
         "threshold": new.threshold,

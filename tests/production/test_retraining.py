@@ -94,6 +94,9 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     assert not second.verdict.promote  # the rows are of the same kind: no gain beyond chance
     wrong = second.champion.n_wrong - second.score.n_wrong
     assert second.only_right[0] - second.only_right[1] == wrong
+    # of the rows that now have labels a scoring would have told how many are wrong
+    assert first.estimate is None and second.estimate is not None and not second.estimate.doubtful
+    assert second.estimate.low <= second.champion.error <= second.estimate.high < 0.03
 
 
 def test_after_a_last_fit_distances_are_counted_on_rows_that_no_fit_has_seen(place: Path) -> None:
@@ -119,6 +122,7 @@ def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(p
     assert found.drift is not None and found.drift.latent.drifted
     second = trained(settings, known(first))
     assert second.champion is not None and second.champion.error > 0.3 > second.score.error
+    assert second.estimate is not None and second.estimate.doubtful
     assert second.verdict.promote
 
 
