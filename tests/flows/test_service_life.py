@@ -151,7 +151,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         one.call("down")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_whole_life_of_a_service(service: Service, missing: Missing | None, prefect: Any) -> None:
     """One test of several acts, because each start of the servers takes 15 seconds."""
     (service.runs / "prefect").mkdir(parents=True)
