@@ -19,6 +19,7 @@ from ldsvm.blocks import BlockError, OnRay, Threads
 from ldsvm.blocks.actors import Actors
 from ldsvm.blocks.connection import ClusterFailed, Connection
 from tests.blocks.conftest import cut, far, model
+from tests.experiment.conftest import until
 
 Data = tuple[np.ndarray, np.ndarray]
 pytestmark = [
@@ -56,17 +57,19 @@ def pids(team: Actors) -> list[int]:
     return ray.get([host.__ray_call__.remote(lambda self: os.getpid()) for host in team._hosts])
 
 
-LEARNED: dict[str, Any] = {"map": "adaptive_rbf", "center_steps": 60, "n_basis": 20, "z_follows": True}
+LEARNED: dict[str, Any] = {"map": "adaptive_rbf", "center_steps": 20, "n_basis": 20, "z_follows": True}
 
 
 @pytest.mark.parametrize("params", [{}, LEARNED], ids=["fixed", "learned"])
-def test_processes_give_the_bits_of_threads(
+def test_processes_give_the_bits_of_threads_and_end(
     params: dict[str, Any], teams: list[Actors], train: Data, valid: Data
 ) -> None:
-    rows, held = cut(train, 300, 600), cut(valid, 200)
-    found = model(**params).fit(rows, eval_set=held, executor=OnRay(2))
+    rows, held, seen = cut(train, 300, 600), cut(valid, 200), set[int]()
+    look = lambda info: seen.update(pids(teams[0]))  # noqa: E731
+    found = model(**params).fit(rows, eval_set=held, executor=OnRay(2), callback=look)
     assert far(found, model(**params).fit(rows, eval_set=held, executor=Threads(2))) == 0.0
-    assert len(teams[0]) == 2 and {info["lost"] for info in found.history_} == {0}
+    assert len(teams[0]) == len(seen) == 2 and {info["lost"] for info in found.history_} == {0}
+    assert sys.platform != "linux" or until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in seen), 100), seen
 
 
 def test_what_moves_is_the_model_and_sums_whatever_the_rows(teams: list[Actors]) -> None:
@@ -76,7 +79,7 @@ def test_what_moves_is_the_model_and_sums_whatever_the_rows(teams: list[Actors])
     for N in (300, 3_000):
         X = rng.normal(size=(N, D))
         y = np.argmax(X[:, :3] + 0.3 * rng.normal(size=(N, 3)), axis=1)
-        model(n_basis=M, max_iter=2, calibration=None).fit(cut((X, y), N // 2), executor=OnRay(2))
+        model(n_basis=M, max_iter=2, calibration=None).fit(cut((X, y), N // 2), executor=OnRay(1))
         moved.append((teams[-1].traffic.calls, {m: table[0] for m, table in teams[-1].traffic.moved.items()}))
     words = 8 * 30  # a method's name, and what pickle says of arrays
     P = 4  # L + 1 in fours
@@ -103,39 +106,46 @@ def test_what_moves_is_the_model_and_sums_whatever_the_rows(teams: list[Actors])
     assert max(len(pickle.dumps(v)) for v in teams[-1].setup_calls.values()) < 20_000  # nor do new workers need more
 
 
-@pytest.mark.parametrize(("params", "delay"), [({}, 0.0), ({}, 0.01), (LEARNED, 0.005)])
-def test_a_killed_worker_is_replaced_and_the_model_is_the_same(
-    params: dict[str, Any], delay: float, teams: list[Actors], train: Data, valid: Data
-) -> None:
-    rows = cut(train, 300, 600)
+def kill(victim: int, delay: float) -> None:
+    """Kill a process, at once or while others go on."""
+    if delay:
+        threading.Timer(delay, os.kill, (victim, signal.SIGKILL)).start()
+    else:
+        os.kill(victim, signal.SIGKILL)
 
-    def kill(info: dict[str, Any]) -> None:
-        if info["iteration"] == 3:
-            victim = pids(teams[-1])[1]
-            threading.Timer(delay, os.kill, (victim, signal.SIGKILL)).start()
 
-    found = model(**params).fit(rows, eval_set=valid, executor=OnRay(2), callback=kill)
-    assert teams[-1].lost == 1
-    whole = model(**params).fit(rows, eval_set=valid, executor=Threads(2))
+KILLED = {2: (1, 0.0), 4: (0, 0.01)}  # of a fit's iterations: which worker is killed, and how much later
+PREPARED = ["begin", "column_squares", "nearest", "normal"]  # what comes before the first iteration
+
+
+@pytest.mark.parametrize(
+    ("params", "iterations", "calls"),
+    [({}, KILLED, PREPARED), (LEARNED, {3: (1, 0.005)}, [])],
+    ids=["fixed", "learned"],
+)
+def test_killed_workers_are_replaced_and_the_model_is_the_same(
+    params: dict[str, Any], iterations: dict[int, tuple[int, float]], calls: list[str],
+    teams: list[Actors], train: Data, valid: Data, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    rows, plain, killed = cut(train, 300, 600), Actors._each, []
+
+    def each(self: Actors, given: Any) -> Any:
+        if (name := given[0][0]) in calls and name not in killed:
+            killed.append(name)
+            kill(pids(self)[0], 0.0)
+        return plain(self, given)
+
+    def after(info: dict[str, Any]) -> None:
+        if found := iterations.get(info["iteration"]):
+            victim, delay = found
+            kill(pids(teams[-1])[victim], delay)
+
+    monkeypatch.setattr(Actors, "_each", each)
+    found = model(max_iter=8, **params).fit(rows, eval_set=valid, executor=OnRay(2), callback=after)
+    assert killed == calls and teams[-1].lost == len(calls) + len(iterations)
+    whole = model(max_iter=8, **params).fit(rows, eval_set=valid, executor=Threads(2))
     assert far(found, whole) < (1e-3 if params else 1e-8)
     assert [h["iteration"] for h in found.history_] == [h["iteration"] for h in whole.history_]
-
-
-def test_workers_that_are_killed_during_preparation_are_replaced(
-    teams: list[Actors], train: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain, killed = Actors._each, []
-
-    def killing(self: Actors, calls: Any) -> Any:
-        if calls[0][0] in ("begin", "column_squares", "nearest", "normal") and calls[0][0] not in killed:
-            killed.append(calls[0][0])
-            os.kill(pids(self)[0], signal.SIGKILL)
-        return plain(self, calls)
-
-    monkeypatch.setattr(Actors, "_each", killing)
-    found = model().fit(cut(train, 400), executor=OnRay(2))
-    assert killed == ["begin", "column_squares", "nearest", "normal"] and teams[-1].lost == 4
-    assert far(found, model().fit(cut(train, 400), executor=Threads(2))) < 1e-8
 
 
 def test_workers_that_always_end_end_the_fit_with_a_sentence(
@@ -169,13 +179,10 @@ def test_no_room_for_a_new_worker_is_made_up_for_by_the_others(
 
     def crowd(info: dict[str, Any]) -> None:
         if info["iteration"] == 2:
-            holder = ray.remote(num_cpus=2)(Sleeper).remote()  # of the four that are there two are the fit's
-            ray.get(holder.here.remote())
-            victim = pids(teams[-1])[0]
-            os.kill(victim, signal.SIGKILL)
-            taker = ray.remote(num_cpus=1)(Sleeper).remote()
+            kill(pids(teams[-1])[0], 0.0)
+            taker = ray.remote(num_cpus=3)(Sleeper).remote()  # all but what the fit's other worker has of the four
+            held.append(taker)
             ray.get(taker.here.remote())
-            held.extend([holder, taker])
             monkeypatch.setattr(actors, "SECONDS", 2.0)
 
     held: list[Any] = []
@@ -200,13 +207,13 @@ def test_objects_of_ray_are_blocks(train: Data) -> None:
     import ray
 
     X, y = train
-    whole = model(max_iter=2).fit(cut(train, 400), executor=Threads(2))
+    whole = model(max_iter=2).fit(cut(train, 400), executor=Threads(1))
     pairs = [ray.put((X[:400], y[:400])), ray.put((X[400:], y[400:]))]
-    assert far(model(max_iter=2).fit(RowBlocks.ray(pairs), executor=OnRay(2)), whole) == 0.0
+    assert far(model(max_iter=2).fit(RowBlocks.ray(pairs), executor=OnRay(1)), whole) == 0.0
     columns = [f"p{d}" for d in range(64)]
     parts = zip(*(np.split(a, [400]) for a in (X, y)), strict=True)
     tables = [pa.table({**dict(zip(columns, part.T, strict=True)), "digit": c}) for part, c in parts]
-    found = model(max_iter=2).fit(RowBlocks.ray([ray.put(one) for one in tables], "digit"), executor=OnRay(2))
+    found = model(max_iter=2).fit(RowBlocks.ray([ray.put(one) for one in tables], "digit"), executor=OnRay(1))
     assert far(found, whole) == 0.0
     with pytest.raises(BlockError, match="block 0 of Ray: is a Table; wanted: a pair"):
         model().fit(RowBlocks.ray([ray.put(tables[0])]), executor=OnRay(1))
@@ -219,15 +226,4 @@ def test_a_block_that_a_worker_cannot_read_is_named(train: Data, tmp_path: Any) 
     rows = RowBlocks.mapped(tmp_path / "X.npy", tmp_path / "y.npy", rows=300)
     (tmp_path / "X.npy").unlink()
     with pytest.raises(BlockError, match=r"rows 0 to 300 of .*X\.npy: cannot be read"):
-        model().fit(rows, executor=OnRay(2))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_is_left_running(teams: list[Actors], train: Data) -> None:
-    seen: list[int] = []
-    model(max_iter=1).fit(cut(train, 400), executor=OnRay(2), callback=lambda info: seen.extend(pids(teams[-1])))
-    for _ in range(1000):
-        if not any(os.path.exists(f"/proc/{pid}") for pid in seen):
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError(seen)
+        model().fit(rows, executor=OnRay(1))

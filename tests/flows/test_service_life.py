@@ -151,7 +151,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         one.call("down")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_whole_life_of_a_service(service: Service, missing: Missing | None, prefect: Any) -> None:
     """One test of several acts, because each start of the servers takes 15 seconds."""
     (service.runs / "prefect").mkdir(parents=True)
@@ -288,11 +288,11 @@ def _down_leaves_nothing_behind(service: Service) -> None:
 def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(service: Service) -> None:
     service.runs.mkdir()
     (service.runs / "prefect").write_text("where Prefect wants a folder")
-    up = service.call("up")
-    assert (up.returncode, up.stdout) == (1, "")
-    last = up.stderr.splitlines()[-1]
+    code, out, err = service.here("up")
+    assert (code, out) == (1, "")
+    last = err.splitlines()[-1]
     assert last.startswith("up failed: prefect ended") and last.endswith(f"{service.runs}/logs/service-prefect.log")
-    assert "Traceback" not in up.stderr
+    assert "Traceback" not in err
     assert service.processes() == {} and list((service.runs / "service").glob("*.pid")) == []
 
 

@@ -76,7 +76,7 @@ class Nodes:
 
     def _start(self, *options: str) -> None:
         size = [f"--num-cpus={self.processors}", f"--object-store-memory={OBJECT_STORE}"]
-        quiet = ["--dashboard-agent-listen-port=0", "--block"]
+        quiet = ["--dashboard-agent-listen-port=0", "--include-log-monitor=false", "--block"]  # nobody reads the logs
         command = [sys.executable, "-c", LAUNCH, *options, *size, *quiet]
         environment = {**os.environ, **self.environment, "RAY_USAGE_STATS_ENABLED": "0"}
         log = self._folder / f"{len(self._started)}.log"

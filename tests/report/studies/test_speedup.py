@@ -19,7 +19,7 @@ from ldsvm.report.studies.speedup_tables import Fits, serial_share
 ROOT = Path(__file__).resolve().parents[3]
 TINY = speedup.Params(
     dataset="digits", n_train=400, n_basis=40, n_components=9, gamma=0.05, iterations=2, repeats=1, workers=(1,),
-    nodes=0, search_gamma=(0.02, 0.1), search_train=100, search_basis=10, limit_s=120,
+    nodes=0, search_gamma=(0.02, 0.1), search_train=100, search_basis=10, limit_s=300,
 )  # fmt: skip
 PARTS = ("z", "g", "f", "prepare", "rest")
 
@@ -65,6 +65,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 
 @pytest.mark.server
+@pytest.mark.timeout(600)
 def test_fits_are_measured_part_by_part(measured: Found) -> None:
     fits = Fits(measured.facts["runs"])
     assert fits.threads == [1, 2] and json.loads(json.dumps(measured.facts)) == measured.facts
@@ -77,6 +78,7 @@ def test_fits_are_measured_part_by_part(measured: Found) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.timeout(600)
 def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(measured: Found) -> None:
     here, ray, cluster = (run for run in measured.facts["runs"] if run["kind"] != "fit")
     assert [here["kind"], ray["kind"], cluster["kind"]] == ["here", "ray", "cluster"]
@@ -88,6 +90,7 @@ def test_the_same_trials_come_out_alone_on_ray_and_on_both_nodes_of_a_cluster(me
 
 
 @pytest.mark.server
+@pytest.mark.timeout(600)
 def test_page_of_what_was_measured(measured: Found) -> None:
     made = speedup_page.show(TINY.model_copy(update={"nodes": 2}), measured)
     assert [len(table.rows) for table in made.tables] == [2, 6, 5, 3, 2]
