@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.metaestimators import available_if
 
-from ldsvm.metrics import Costs, ask
+from ldsvm.metrics import Costs
+from ldsvm.model_answers import ask
 
 MOST = 300  # thresholds to try
 
