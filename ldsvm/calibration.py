@@ -82,7 +82,8 @@ def calibrated(method: str, scores: Array, y: NDArray[np.integer], weight: Array
     """Fit probabilities to the scores of rows that the model was not fitted to.
 
     method: one of METHODS, or "auto": a temperature for each class that wins. scores (n,) or (n, K). y: class indices
-    (n,). weight (n,).
+    (n,). weight (n,): how many rows each stands for; where these are fewer than the rows that there are, only their
+    ratios count, since tiny weights would leave nothing but doubt.
 
     Examples
     --------
@@ -90,6 +91,7 @@ def calibrated(method: str, scores: Array, y: NDArray[np.integer], weight: Array
     >>> calibrated("temperature", scores, y, np.ones(5))(scores).round(2)[:, 1]
     array([0.28, 0.38, 0.62, 0.38, 0.72])
     """
+    weight = _of_rows(weight)
     if method in ("auto", "temperature"):
         logits = (scores if scores.ndim > 1 else np.column_stack([np.zeros_like(scores), scores])).astype(np.float64)
         common = _log_factor(logits, y, weight)
@@ -104,6 +106,16 @@ def calibrated(method: str, scores: Array, y: NDArray[np.integer], weight: Array
     each = scores.reshape(len(scores), -1).T.astype(np.float64)
     classes = np.arange(_n_classes(scores))[-len(each) :]
     return Calibrator(method, [fit(score, y == k, weight) for score, k in zip(each, classes, strict=True)])
+
+
+def _of_rows(weight: Array) -> Array:
+    """Return weights (n,) whose sum is at least the number of those that are not zero."""
+    largest, rows = float(weight.max()), np.count_nonzero(weight)
+    if largest <= 0:
+        return weight
+    share = weight / largest  # first, as the sum of the smallest floats has no inverse
+    mean = float(share.sum()) / rows
+    return share / mean if largest * mean < 1 else weight
 
 
 class Judged(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.transformers import imported, is_path
-from ldsvm.datasets.words import unknown
+from ldsvm.datasets.words import shown, unknown
+from ldsvm.model_answers import ask, labels_of, probabilities_of
 
 DEFAULT = "error"
 BINS = 15  # of confidence, for the expected calibration error
@@ -46,7 +48,8 @@ class Costs(NamedTuple):
         >>> Costs(missed=4.0, false_alarm=1.0).threshold
         0.2
         """
-        return self.false_alarm / (self.false_alarm + self.missed)
+        most = max(self)  # the sum of large numbers may be none
+        return (self.false_alarm / most) / (self.false_alarm / most + self.missed / most)
 
     def each(self, true: Array, found: Array) -> Array:
         """Return what each row costs (n,). true: whether it is to be found (n,); found: whether it is (n,)."""
@@ -133,12 +136,12 @@ class Metric:
 
 def answers_of(model: Any, X: Any, y: Array, costs: Costs | None = None) -> Answers:
     """Ask a fitted classifier about the rows X (n, D), whose labels are y (n,). costs: of its mistakes."""
-    known = np.asarray(model.classes_)
+    said, known = labels_of(model, X), np.asarray(model.classes_)
     classes = np.unique(np.concatenate([known, y]))
-    codes, predicted = (np.searchsorted(classes, labels) for labels in (y, model.predict(X)))
+    codes, predicted = (np.searchsorted(classes, labels) for labels in (y, said))
     places = np.searchsorted(classes, known)
     probabilities = None
-    if (given := ask(model, "predict_proba", X)) is not None:
+    if (given := probabilities_of(model, X)) is not None:
         probabilities = np.zeros((len(y), len(classes)))
         probabilities[:, places] = given
     decisions = ask(model, "decision_function", X) if len(known) == len(classes) else None
@@ -146,14 +149,6 @@ def answers_of(model: Any, X: Any, y: Array, costs: Costs | None = None) -> Answ
     if decisions is not None and decisions.shape != expected:  # such as one against one, a column for each pair
         decisions = None
     return Answers(classes, codes, predicted, probabilities, decisions, costs)
-
-
-def ask(model: Any, name: str, X: Any) -> Array | None:
-    """Return what a method of the model answers, None where it has no such method, or was not fitted for it."""
-    try:
-        return np.asarray(getattr(model, name)(X), dtype=np.float64)
-    except (AttributeError, NotImplementedError):
-        return None
 
 
 def metric(name: str) -> Metric:
@@ -324,7 +319,10 @@ def _scored(scorer: Any, *, by_code: bool) -> Callable[[Answers], float]:
     def value(answers: Answers) -> float:
         labels = np.arange(len(answers.classes)) if by_code else answers.classes
         known = KnownAnswers(labels, labels[answers.predicted], answers.probabilities, answers.decisions)
-        return float(scorer(known, np.arange(len(answers)), labels[answers.codes]))
+        found = scorer(known, np.arange(len(answers)), labels[answers.codes])
+        if not isinstance(found, Real | np.bool_):
+            raise Undefined(f"it gives {shown(found)}; allowed: a number")
+        return float(found)
 
     return value
 

@@ -110,6 +110,17 @@ def test_a_weight_counts_a_row_so_many_times(method: str) -> None:
     np.testing.assert_allclose(one, calibrated(method, scores[twice], y[twice], np.ones(90))(scores), atol=1e-3)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_of_less_than_the_rows_count_by_their_ratios(method: str) -> None:
+    scores, y = RNG.normal(size=(60, 3)), np.arange(60) % 3
+    scores[np.arange(60), y] += 2.0
+    weight = 0.5 + np.arange(60) % 2  # with mean 1
+    one = calibrated(method, scores, y, weight)(scores)
+    for factor in (0.5, 1e-9, 1e-300):
+        np.testing.assert_allclose(calibrated(method, scores, y, factor * weight)(scores), one, atol=1e-6)
+    assert one.max() > 0.7
+
+
 def test_rows_that_are_all_right_leave_some_doubt() -> None:
     scores, y = np.array([-3.0, -2.0, 2.0, 3.0]), np.array([0, 0, 1, 1])
     for method in ("auto", "sigmoid", "temperature"):

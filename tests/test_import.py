@@ -18,7 +18,7 @@ ORDER = (
     "typing", "threads", "memory", "atomic", "checks", "speed",
     "solvers", "maps", "archive", "training_set", "mac", "calibration", "blocks", "training", "auto_size", "estimator",
     "path", "saving", "export",
-    "datasets", "known_answers", "metrics", "methods", "sizes", "",
+    "datasets", "known_answers", "model_answers", "metrics", "methods", "sizes", "",
     "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
     "experiment.schema_file", "experiment.feature_arrays", "experiment.prepared", "experiment.sources",
     "experiment.search", "experiment.compare", "experiment.trial_run", "tracking",

@@ -139,6 +139,13 @@ class Rows:
     columns: tuple[str, ...] | None = None
     steps: tuple[Any, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.blocks, tuple) or not all(isinstance(block, Block) for block in self.blocks):
+            raise BlockError(
+                f"{type(self).__name__} has blocks {self.blocks!r:.100}; allowed: those that RowBlocks.arrays, "
+                ".parquet, .mapped and .ray make."
+            )
+
     def then(self, step: Any) -> Self:
         """Return the same rows with one more fitted transformer of scikit-learn applied to each block."""
         return replace(self, steps=(*self.steps, step))

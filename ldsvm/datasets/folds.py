@@ -98,9 +98,12 @@ def _split(
 ) -> Split:
     rest = np.flatnonzero(~test)
     sizes: dict[str, Any] = {"train": 1 - validation, "validation": validation, "seed": seed}
-    if groups is None:
-        inner = splits.stratified(labels[rest], **sizes)
-    else:
-        numbers = rest if rows is None else rows[rest]
-        inner = splits.grouped(groups[rest], y=labels[rest], name=name, rows=numbers, **sizes)
+    try:
+        if groups is None:
+            inner = splits.stratified(labels[rest], **sizes)
+        else:
+            numbers = rest if rows is None else rows[rest]
+            inner = splits.grouped(groups[rest], y=labels[rest], name=name, rows=numbers, **sizes)
+    except DataError as error:
+        raise DataError(f"split.validation is {validation}, of the {len(rest)} rows outside a fold: {error}") from error
     return Split(rest[inner.train], rest[inner.validation], np.flatnonzero(test), official_test=False)

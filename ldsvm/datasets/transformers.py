@@ -66,9 +66,11 @@ def imported(path: str, what: str) -> Any:
     if path not in listed():
         raise DataError(f"{what} is not allowed here; allowed: the import paths in {LIST}.")
     module, _, name = path.rpartition(".")
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise DataError(f"{what} is no import path; allowed: names with a dot between them, as in my_package.MyClass.")
     try:
         return getattr(import_module(module), name, None)
-    except Exception as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{what}: {module} cannot be imported ({type(error).__name__}: {reason}).") from error
 

@@ -33,6 +33,9 @@ def make(path: str) -> Any:
             f"estimator {path} cannot be made without parameters ({error}); allowed: a class whose parameters all have "
             "defaults."
         ) from error
+    except (Exception, SystemExit) as error:  # whatever a class of somebody's does when it is made
+        reason = " ".join(str(error).split())[:200]
+        raise NotAClassifier(f"estimator {path} cannot be made ({type(error).__name__}: {reason}).") from error
     if not _classifies(made):
         raise NotAClassifier(
             f"estimator {path} is no classifier; allowed: a class with scikit-learn's ClassifierMixin."

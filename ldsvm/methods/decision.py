@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from ldsvm.metrics import Costs, ask
+from ldsvm.metrics import Costs
+from ldsvm.model_answers import ask
 
 MOST = 300  # thresholds to try
 
@@ -37,6 +40,14 @@ class AtThreshold(FixedThresholdClassifier):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return the latent coordinates (n, L) of X (n, D)."""
         return self.estimator.transform(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether the classifier is fitted; there is nothing else to fit, and a pipeline asks its last step."""
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError:
+            return False
+        return True
 
     @property
     def n_features_in_(self) -> int:

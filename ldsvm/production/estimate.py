@@ -65,8 +65,8 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """The error with its interval, and whether it is doubtful."""
-        low, high = 100 * self.low, 100 * self.high
-        found = f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)"
+        error, low, high = (f"{float(f'{100 * share:.2g}'):g}" for share in (self.error, self.low, self.high))
+        found = f"Estimated error, without labels: {error} % ({low} to {high} %)"
         return found + ("; doubtful, for these rows are unlike those of the training." if self.doubtful else ".")
 
     def numbers(self, name: str) -> dict[str, float]:

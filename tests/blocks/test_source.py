@@ -385,3 +385,9 @@ def test_row_numbers_of_pandas_are_no_inputs(name: str, tmp_path: Path) -> None:
     with pytest.raises(BlockError, match=f"column '{name}' is pandas' row index; name the inputs by columns="):
         RowBlocks.parquet(tmp_path / "a.parquet", "c")
     assert RowBlocks.parquet(tmp_path / "a.parquet", "c", ["a"])
+
+
+@pytest.mark.parametrize("blocks", ["x.npy", ["x.npy"]])
+def test_blocks_that_nothing_made_are_refused_at_once(blocks: Any) -> None:
+    with pytest.raises(BlockError, match=r"^RowBlocks has blocks .*x\.npy.*; allowed: those that RowBlocks\.arrays, "):
+        RowBlocks(blocks, "y.npy")  # type: ignore[arg-type]

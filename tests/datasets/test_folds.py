@@ -78,3 +78,15 @@ def test_what_cannot_be_folded_is_one_sentence(y: list[Any], groups: Any, said: 
     with pytest.raises(DataError) as caught:
         cross_validated(y, folds=2, validation=0.25, seed=0, groups=groups)
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"validation": 0.001}, r"^split\.validation is 0\.001, of the 51 rows outside a fold: "),
+        ({"groups": np.arange(77) % 2, "folds": 2, "name": "g"}, "outside a fold: g has 1 distinct value"),
+    ],
+)
+def test_what_is_outside_a_fold_trains_and_validates(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        cross_validated(UNEVEN, **{"folds": 3, "validation": 0.25, "seed": 0} | changes)

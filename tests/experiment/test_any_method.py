@@ -53,6 +53,9 @@ class Line(RegressorMixin, BaseEstimator):
 class Needs(Nearest):
     def __init__(self, power): self.power = power
 
+class Breaks(Nearest):
+    def __init__(self): raise SystemExit("no")
+
 def function(X): return X
 """
 
@@ -152,6 +155,9 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: user_methods.function", "estimator user_methods.function is .*; allowed: a class with fit"),
         ("estimator: user_methods.Line", "user_methods.Line is no classifier; allowed: a class with scikit-learn's"),
         ("estimator: user_methods.Needs", "Needs cannot be made without parameters .*; allowed: a class whose param"),
+        ("estimator: user_methods.Breaks", r"user_methods.Breaks cannot be made \(SystemExit: no\)\.$"),
+        ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is no import path; allowed: names with"),
+        ("estimator: user_methods..Nearest", "user_methods..Nearest is no import path; allowed: names with a dot"),
         ("estimator: user_methods.Nearest, params: {powr: 1}", r"methods.mine.params.powr .*did you mean \"power\""),
         ("estimator: xgboost.XGBClassifier, search: {depth: [1]}", "methods.mine.search.depth is unknown"),
         ("estimator: user_methods.Nearest, search: default", "allowed: values by parameter, as an import path has no"),

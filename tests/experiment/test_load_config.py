@@ -221,6 +221,11 @@ CASES = {
     "split.repeats=0": ['"split.repeats"', "greater than or equal to 1"],
     "split={kind: time, train: 0.5, validation: 0.2, test: 0.3, repeats: 2}": ['"split"', "repeats 1"],
     "name=Two Words": ['"name"', "'Two Words'"],
+    "metrics=error": ['"metrics"', "'error'", "allowed: a list with one entry or more"],
+    "metrics=[]": ['"metrics"', "[]", "allowed: a list with one entry or more"],
+    "production={model: m, gate: {metrics: {error: {threshold: 0}}}}": [
+        '"production.gate.metrics"', '"error"', "production.gate.error_percent",
+    ],
     "title=null": ['"title"', "None", "string"],
     "problems=[{name: a, labels: original}, {name: a, labels: parity}]": ['"a"', "twice"],
     "methods.gaussian-svm={estimator: linear_svm}": ['"Gaussian SVM"', "twice", "differ in letters"],

@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils.validation import check_is_fitted
 
 from ldsvm import LDSVMClassifier
 from ldsvm.experiment.storing import dumps, loads
@@ -80,3 +84,16 @@ def test_ours_keeps_its_other_answers_its_size_and_its_bytes() -> None:
         np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
     np.testing.assert_array_equal(again.transform(X), plain.transform(X))
     assert (count(again), again.n_features_in_, again.classes_.tolist()) == (20, 2, ["no", "yes"])
+
+
+def test_the_last_step_of_a_pipeline_can_be_one() -> None:
+    # a pipeline asks its last step whether it is fitted, before it answers
+    X, y = rows(100, 0)
+    scaler = StandardScaler().fit(X)
+    model = AtThreshold(LDSVMClassifier(n_basis=10, random_state=0), threshold=0.2, response_method="predict_proba")
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    model.estimator.fit(scaler.transform(X), y)
+    whole = Pipeline([("scale", scaler), ("model", model)])
+    np.testing.assert_array_equal(whole.predict(X) == "yes", whole.predict_proba(X)[:, 1] >= 0.2)
+    assert whole.transform(X).shape == (100, 1)

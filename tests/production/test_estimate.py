@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ldsvm.experiment.config.production import DriftConfig
 from ldsvm.production.drift import Drift, Shift
-from ldsvm.production.estimate import Held, estimate, expected, new_mix, on_holdout
+from ldsvm.production.estimate import Estimate, Held, estimate, expected, new_mix, on_holdout
 
 RULES = DriftConfig()
 STILL = Shift("", 0.0, 1.0, drifted=False)
@@ -108,3 +108,8 @@ def test_rows_unlike_the_training_make_it_doubtful(drift: Drift) -> None:
     assert estimate(sums, drift, RULES, SURE).doubtful
     said = estimate(sums, NOTHING, RULES, SURE)
     assert not said.doubtful and said.sentence.startswith("Estimated error, without labels: ")
+
+
+def test_all_of_the_rows_are_100_percent() -> None:
+    assert Estimate(0.49, 0.0, 1.0, doubtful=False).sentence.endswith(": 49 % (0 to 100 %).")
+    assert Estimate(0.0123, 0.00456, 0.999, doubtful=False).sentence.endswith(": 1.2 % (0.46 to 100 %).")

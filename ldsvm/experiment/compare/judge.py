@@ -23,6 +23,7 @@ from ldsvm.experiment.search.trial import Data, Job, fit_again, fit_point, reaso
 from ldsvm.experiment.search.worker import Tell
 from ldsvm.methods import Method, lookup
 from ldsvm.metrics import DEFAULT, Answers, Costs, Measured, answers_of, measure
+from ldsvm.model_answers import labels_of
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
@@ -114,8 +115,8 @@ def judge(
     """
     from sklearn.metrics import confusion_matrix
 
+    predicted = labels_of(fitted, X) if answers is None else answers.classes[answers.predicted]
     classes = np.unique(np.concatenate([fitted.classes_, y]))
-    predicted = fitted.predict(X) if answers is None else answers.classes[answers.predicted]
     confusion = confusion_matrix(y, predicted, labels=classes)
     totals = confusion.sum(axis=1)
     wrong = int(confusion.sum() - np.trace(confusion))

@@ -22,7 +22,7 @@ from ldsvm.experiment.config.split import CrossValidationConfig, SplitConfig
 from ldsvm.experiment.config.yaml_merge import ConfigError as ConfigError
 from ldsvm.experiment.config.yaml_merge import found, override, read, short, tree_of
 from ldsvm.methods import MissingPackage, NotAClassifier, lookup
-from ldsvm.metrics import metric
+from ldsvm.metrics import DEFAULT, metric
 
 MOST_POINTS = 100_000  # of a grid; they are all held in memory
 
@@ -110,6 +110,8 @@ def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel
         rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
     if first["type"] == "list_type" and "search" in place:
         rule = "allowed: a list of values, such as [0.1, 1, 10], or a range, such as {log_uniform: [0.1, 10]}"
+    if first["type"] in ("tuple_type", "too_short") and place == ["metrics"]:
+        rule = "allowed: a list with one entry or more, such as [error, log_loss]"
     rule = rule[:1].lower() + rule[1:]
     return f'key "{path}" has value {short(first["input"])}; {rule.removesuffix(".")}.'
 
@@ -185,6 +187,9 @@ def _check_metrics(config: Config, path: str | Path) -> None:
             if name == "cost" and config.costs is None:
                 said = "allowed: it with the costs of mistakes, such as costs: {missed: 5, false_alarm: 1}."
                 raise ConfigError(f'{path}: key "{key}" has the name "cost"; {said}')
+            if key == "production.gate.metrics" and name == DEFAULT:
+                said = "allowed: other metrics; rules for the error are in production.gate.error_percent, in per cent."
+                raise ConfigError(f'{path}: key "{key}" has the name "{name}"; {said}')
             try:
                 metric(name)
             except DataError as error:
@@ -195,6 +200,11 @@ def _check_production(config: Config, path: str | Path) -> None:
     if (found := config.production) is None:
         return
     ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
+    if not ours:
+        raise ConfigError(
+            f'{path}: production.method "{found.method}" cannot be kept fresh; allowed: a method of ours, such '
+            "as one with estimator: ldsvm, without labels, of which there is none in methods."
+        )
     if found.method not in ours:
         raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
     if isinstance(config.split, CrossValidationConfig):

@@ -30,6 +30,7 @@ from ldsvm.experiment.sources import code
 from ldsvm.mac.state import MU_LIMIT
 from ldsvm.methods import check_memory, lookup, memory_limit
 from ldsvm.metrics import DEFAULT, Costs, paths
+from ldsvm.model_answers import labels_of
 
 LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 Arrays = NDArray[Any]
@@ -56,7 +57,7 @@ class Data:
 
     def valid_error(self, model: Any) -> float:
         """Return the share of the validation set that a fitted model gets wrong."""
-        answers, labels = (relabel(y, self.reading) for y in (model.predict(self.X_valid), self.y_valid))
+        answers, labels = (relabel(y, self.reading) for y in (labels_of(model, self.X_valid), self.y_valid))
         return float(np.mean(answers != labels))
 
     @property
