@@ -33,6 +33,10 @@ class AtThreshold(FixedThresholdClassifier):  # type: ignore[misc]
     ([0], [1])
     """
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return True, which a pipeline asks before it predicts: the estimator is fitted already."""
+        return True
+
     @available_if(lambda self: hasattr(self.estimator, "transform"))  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Any:
         """Return the latent coordinates (n, L) of X (n, D)."""

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from ldsvm import LDSVMClassifier
@@ -80,3 +82,13 @@ def test_ours_keeps_its_other_answers_its_size_and_its_bytes() -> None:
         np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
     np.testing.assert_array_equal(again.transform(X), plain.transform(X))
     assert (count(again), again.n_features_in_, again.classes_.tolist()) == (20, 2, ["no", "yes"])
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
+def test_it_answers_behind_feature_steps(estimator: Any) -> None:
+    X, y = rows(200, 0)
+    scale = StandardScaler().fit(X)
+    model = decided(estimator.fit(scale.transform(X), y), COSTS, scale.transform(X), y)
+    whole = Pipeline([("scale", scale), ("model", model)])
+    np.testing.assert_array_equal(whole.predict(X), model.predict(scale.transform(X)))
+    assert whole.classes_.tolist() == ["no", "yes"]
