@@ -63,10 +63,13 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """The error with its interval, and whether it is doubtful."""
+        """The error with its interval; none where it is doubtful, which would look better than it is."""
+        if self.doubtful:
+            return (
+                "No error is estimated: these rows are unlike the training, so the model's probabilities may be wrong."
+            )
         low, high = 100 * self.low, 100 * self.high
-        found = f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)"
-        return found + ("; doubtful, for these rows are unlike those of the training." if self.doubtful else ".")
+        return f"Estimated error, without labels: {100 * self.error:.2g} % ({low:.2g} to {high:.2g} %)."
 
 
 def expected(P: Floats, answers: NDArray[np.integer], prior: Floats) -> Expected:

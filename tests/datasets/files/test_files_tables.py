@@ -100,7 +100,10 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
 
 def test_format_by_name_or_given(tmp_path: Path) -> None:
     WRITERS["a.csv"](tmp_path / "data.txt")
-    fails("data.txt: its name does not tell the format; name it as dataset.format, one of parquet", str(tmp_path / "data.txt"))
+    fails(
+        "data.txt: its name does not tell the format; name it as dataset.format, one of parquet",
+        str(tmp_path / "data.txt"),
+    )
     raw = read(FileSpec(str(tmp_path / "data.txt"), format="csv", label="outcome"))
     np.testing.assert_array_equal(raw.train.X, X)
     fails(
