@@ -104,5 +104,6 @@ def compared(watch: Watch | None, job: Scoring, run: Run) -> Iterator[None]:
             run.log({}, watch.numbers)
             for sentence in watch.sentences:
                 say(f"  {sentence}")
+            say(f"  Each input's figures: {file}")
             if watch.alarms:
                 run.tag("ldsvm.alarm", watch.alarms[0]["rows"])

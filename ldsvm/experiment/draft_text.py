@@ -332,6 +332,8 @@ def write(data: str, root: Path, *, header: bool | None = None, output: Path | N
     except OSError as error:
         raise DataError(f"{file} cannot be written ({error.strerror}).") from None
     about = facts(summarise(found.rows.take(~absent(found.rows.y)), None))
+    if Path.cwd().resolve() != root.resolve():
+        shown_file = str(file.absolute())  # by default it is not below the folder where the command ran
     return [
         f"{shown_file} is written for {about['rows']}, {about['classes']}.",
         *found.sentences,

@@ -64,13 +64,18 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """The error with its interval, and whether it is doubtful."""
+        """The error with its interval; none where it is doubtful, which would look better than it is."""
+        if self.doubtful:
+            return (
+                "No error is estimated: these rows are unlike the training, so the model's probabilities may be wrong."
+            )
         error, low, high = (f"{float(f'{100 * share:.2g}'):g}" for share in (self.error, self.low, self.high))
-        found = f"Estimated error, without labels: {error} % ({low} to {high} %)"
-        return found + ("; doubtful, for these rows are unlike those of the training." if self.doubtful else ".")
+        return f"Estimated error, without labels: {error} % ({low} to {high} %)."
 
     def numbers(self, name: str) -> dict[str, float]:
-        """Return what the tracking store shows, in per cent, by names that begin with this one."""
+        """Return what the tracking store shows, in per cent, by names that begin with this one; none where doubtful."""
+        if self.doubtful:
+            return {}
         parts = {"": self.error, "_low": self.low, "_high": self.high}
         return {f"{name}{part}_percent": 100 * share for part, share in parts.items()}
 

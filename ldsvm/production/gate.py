@@ -141,7 +141,8 @@ def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
             gain >= bound,
             gain,
             bound,
-            f"the error falls by {gain:.4g} points from {old:.4g} %, needed ≥ {bound:.4g} ({name})",
+            f"the error {'falls' if gain >= 0 else 'rises'} by {abs(gain):.4g} points from {old:.4g} %, "
+            f"needed: it falls by ≥ {bound:.4g} ({name})",
         )
         for name, bound in bounds.items()
         if bound > 0

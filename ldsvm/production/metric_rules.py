@@ -65,7 +65,9 @@ def _of(here: Metric, rule: Rule, new: float, old: float | None = None) -> list[
     if rule.threshold is not None:
         found.append(_bound(here, new, rule.threshold))
     if old is not None:
-        gain, verb = here.loss(old) - here.loss(new), "falls" if here.less else "rises"
+        gain, wanted, other = here.loss(old) - here.loss(new), "falls", "rises"
+        if not here.less:
+            wanted, other = other, wanted
         bounds = {
             "min_absolute_change": rule.min_absolute_change,
             "min_relative_change": rule.min_relative_change * abs(old),
@@ -76,7 +78,8 @@ def _of(here: Metric, rule: Rule, new: float, old: float | None = None) -> list[
                 gain >= bound,
                 gain,
                 bound,
-                f"{here.name} {verb} by {gain:.4g} from {old:.4g}, needed ≥ {bound:.4g} ({name})",
+                f"{here.name} {wanted if gain >= 0 else other} by {abs(gain):.4g} from {old:.4g}, "
+                f"needed: it {wanted} by ≥ {bound:.4g} ({name})",
             )
             for name, bound in bounds.items()
             if bound > 0

@@ -114,7 +114,10 @@ class Watch:
                 f"{' '.join(reasons)} Look at the data; to score them all the same, set production.score.drift=warn."
             )
         if len(self.alarms) == 1:
-            self.tell(f"{where} do not look like the training: {' '.join(reasons)}")
+            self.tell(
+                f"{where} do not look like the training: {' '.join(reasons)} "
+                "They are scored all the same; production.score.drift=stop would stop here."
+            )
 
     @property
     def rows(self) -> int:

@@ -101,7 +101,7 @@ def summary(
             found = table(config, series) if config.vary is not None else tables.main(series[0])
             yield (f"{problem.name}, test set", *found)
         if config is not None and config.vary is None and metric_tables.names(series[0]):
-            title = "; ".join([f"{problem.name}, other metrics", *metric_tables.reasons(series[0])])
+            title = ". ".join([f"{problem.name}, other metrics", *metric_tables.reasons(series[0])])
             yield (title, *metric_tables.metric_rows(series[0]))
         if config is not None and config.vary is None:
             header, rows = differences.difference_rows(config, series[0])

@@ -13,9 +13,14 @@ from ldsvm.report.tables import Rows
 
 
 def names(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the metrics that were measured, but for the error, which has a table of its own."""
+    """Return the metrics that were measured, cost first, but for the error, which has a table of its own."""
     found = dict.fromkeys(name for o in outcomes for score in o.scores for name in score.metrics)
-    return [name for name in found if name != DEFAULT]
+    return sorted((name for name in found if name != DEFAULT), key=lambda name: name != "cost")
+
+
+def standing_in(name: str, outcomes: Sequence[Outcome]) -> str:
+    """Return every judged method's value of a metric in one line, such as "ours 0.3958, NN –"."""
+    return ", ".join(f"{o.method} {_cell(_of(o, name)).partition(' ')[0]}" for o in outcomes if o.judged)
 
 
 def threshold(score: Score) -> str:

@@ -130,6 +130,9 @@ def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
         if outcomes:
             mean = f", mean of {_splits(config.split)}" if config.split.count > 1 else ""
             lines.append(f"{name}, test error{mean}: {standing(outcomes)}.")
+            if (chosen := config.search.objective) in metric_tables.names(outcomes):
+                values = metric_tables.standing_in(chosen, outcomes)
+                lines.append(f"{name}, {chosen}, by which was chosen, on the test set{mean}: {values}.")
         if missing := [method for method in config.methods if method not in {o.method for o in outcomes}]:
             lines.append(f"{name}, not finished, or not run: {', '.join(missing)}.")
     return lines

@@ -281,6 +281,20 @@ def test_what_is_refused(tmp_path: Path, lines: list[str], label: str | None, sa
     assert not (tmp_path / "mine.yaml").exists()
 
 
+def test_elsewhere_than_in_the_project_the_file_is_named_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("mine.csv").write_text("\n".join(words()))
+    said = "\n".join(write("mine.csv", tmp_path / "project", label="outcome"))
+    file = tmp_path / "project" / "conf" / "mine.yaml"
+    assert file.is_file() and said.startswith(f"{file} is written for") and f"check {file} " in said
+    monkeypatch.chdir(tmp_path / "project")
+    said = "\n".join(write("../here/mine.csv", tmp_path / "project", label="outcome", output=Path("conf/b.yaml")))
+    assert said.startswith("conf/b.yaml is written for") and "check conf/b.yaml " in said
+
+
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.csv").write_text("\n".join(words()))
     file = tmp_path / "mine.yaml"

@@ -97,3 +97,13 @@ def test_the_last_step_of_a_pipeline_can_be_one() -> None:
     whole = Pipeline([("scale", scaler), ("model", model)])
     np.testing.assert_array_equal(whole.predict(X) == "yes", whole.predict_proba(X)[:, 1] >= 0.2)
     assert whole.transform(X).shape == (100, 1)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
+def test_it_answers_behind_feature_steps(estimator: Any) -> None:
+    X, y = rows(200, 0)
+    scale = StandardScaler().fit(X)
+    model = decided(estimator.fit(scale.transform(X), y), COSTS, scale.transform(X), y)
+    whole = Pipeline([("scale", scale), ("model", model)])
+    np.testing.assert_array_equal(whole.predict(X), model.predict(scale.transform(X)))
+    assert whole.classes_.tolist() == ["no", "yes"]

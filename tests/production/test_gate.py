@@ -180,11 +180,11 @@ def answered(gain: int, loss: int, n: int = 60) -> Both:
         ({"threshold": 0.3}, "log_loss", 0.31, 0.4, "log_loss is 0.31, above 0.3"),
         ({"threshold": -0.3}, "neg_log_loss", -0.31, -0.4, "neg_log_loss is -0.31, below -0.3"),
         ({"min_absolute_change": 0.05}, "roc_auc", 0.93, 0.9,
-         "roc_auc rises by 0.03 from 0.9, needed ≥ 0.05 (min_absolute_change)"),
+         "roc_auc rises by 0.03 from 0.9, needed: it rises by ≥ 0.05 (min_absolute_change)"),
         ({"min_relative_change": 0.3}, "log_loss", 0.3, 0.4,
-         "log_loss falls by 0.1 from 0.4, needed ≥ 0.12 (min_relative_change)"),
+         "log_loss falls by 0.1 from 0.4, needed: it falls by ≥ 0.12 (min_relative_change)"),
         ({"min_relative_change": 0.3}, "neg_log_loss", -0.3, -0.4,
-         "neg_log_loss rises by 0.1 from -0.4, needed ≥ 0.12 (min_relative_change)"),
+         "neg_log_loss rises by 0.1 from -0.4, needed: it rises by ≥ 0.12 (min_relative_change)"),
     ],
 )  # fmt: skip
 def test_rules_in_any_metric_know_which_way_is_better(
@@ -236,3 +236,12 @@ def test_a_model_that_cannot_be_measured_is_one_sentence_and_the_champion_stays(
     rules = GateConfig.model_validate({"metric": "roc_auc", "metrics": {"roc_auc": {"threshold": 0.5}}})
     assert gate(rules, measured(None)[0]).sentence == f"Refused: the challenger {why}"
     assert gate(rules, measured(0.9)[0]).promote
+
+
+def test_a_metric_that_got_worse_is_said_without_a_minus() -> None:
+    rules = GateConfig.model_validate(
+        {"metrics": {"log_loss": {"min_relative_change": 0.3}}, "error_percent": {"min_absolute_change": 1}}
+    )
+    said = [check.sentence for check in gate(rules, *measured(0.5, 0.4, "log_loss"), (40, 10)).checks]
+    assert "log_loss rises by 0.1 from 0.4, needed: it falls by ≥ 0.12 (min_relative_change)" in said
+    assert not any(" by -" in sentence for sentence in said)

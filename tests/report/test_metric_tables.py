@@ -13,7 +13,7 @@ from ldsvm.experiment.compare.outcome import Outcome
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.search.trial import Trial
 from ldsvm.metrics import Answers, Measured
-from ldsvm.report.metric_tables import metric_rows, names, reasons
+from ldsvm.report.metric_tables import metric_rows, names, reasons, standing_in
 from ldsvm.report.plotting.answers import MethodAnswers, answer_curves
 from ldsvm.report.tables import trial_rows
 
@@ -57,6 +57,12 @@ def test_trials_show_the_metric_that_chose_with_its_own_sign() -> None:
 def test_several_splits_have_mean_and_deviation() -> None:
     two = outcome({"roc_auc": Measured(0.8)}, {"roc_auc": Measured(0.9)})
     assert metric_rows([two])[1] == [["m", "0.8500 (std 0.0707)"]]
+
+
+def test_where_mistakes_cost_the_cost_stands_first_and_in_one_line() -> None:
+    found = [outcome(FOUND | {"cost": Measured(0.4)}, FOUND | {"cost": Measured(0.3)})]
+    assert names(found) == ["cost", "roc_auc", "brier"]
+    assert (standing_in("cost", found), standing_in("brier", found)) == ("m 0.3500", "m –")
 
 
 def test_the_error_alone_has_no_table() -> None:

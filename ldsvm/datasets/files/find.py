@@ -202,7 +202,9 @@ def uncompressed_name(file: Path | str) -> str:
 def _format_of(path: Path) -> str:
     found = _ending_of(path.name)
     if found is None:
-        raise DataError(f"{path}: its name does not tell the format; name it as format, one of {', '.join(FORMATS)}.")
+        raise DataError(
+            f"{path}: its name does not tell the format; name it as dataset.format, one of {', '.join(FORMATS)}."
+        )
     return found
 
 

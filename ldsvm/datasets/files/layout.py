@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,8 +111,10 @@ def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Pa
     for name in names:
         if name not in there:
             near, all_names = faults.nearest(name, known), faults.names(known)
+            own = " With header: false they are c0, c1 and so on." if re.fullmatch(r"c\d+", name) else ""
             raise DataError(
                 f"{file}: dataset.{role} names {shown(name)}, which is no column{near}: the columns are {all_names}."
+                f"{own}"
             )
         if counts[name] > 1:
             raise DataError(f"dataset.{role} names {shown(name)} twice; name it once.")

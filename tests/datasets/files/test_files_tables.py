@@ -100,7 +100,10 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
 
 def test_format_by_name_or_given(tmp_path: Path) -> None:
     WRITERS["a.csv"](tmp_path / "data.txt")
-    fails("data.txt: its name does not tell the format; name it as format, one of parquet", str(tmp_path / "data.txt"))
+    fails(
+        "data.txt: its name does not tell the format; name it as dataset.format, one of parquet",
+        str(tmp_path / "data.txt"),
+    )
     raw = read(FileSpec(str(tmp_path / "data.txt"), format="csv", label="outcome"))
     np.testing.assert_array_equal(raw.train.X, X)
     fails(
@@ -418,6 +421,7 @@ def test_values_beyond_float32_are_found_by_their_rows(tmp_path: Path) -> None:
     [
         ({}, "dataset.label names 'label', which is no column: the columns are 'id', 'age', 'sex', 'when', 'klass'"),
         ({"label": "class"}, "dataset.label names 'class', which is no column, nearest 'klass': the columns are"),
+        ({"label": "c8"}, r"'c8', which is no column: .*\. With header: false they are c0, c1 and so on\.$"),
         (
             {"label": "klass", "columns": ("aeg",)},
             "dataset.columns names 'aeg', which is no column, nearest 'age': the columns are",
