@@ -18,7 +18,12 @@ Needs = Callable[[Params, int, int, int], int]
 MOST_FEATURES = 4096  # that our classifier tries when it is to choose
 N_FEATURES = 300  # of a kernel's approximation, where no number is given
 PAIRS = "the kernel matrix"
-WHAT = {"kpca_nn": PAIRS, "klda_nn": PAIRS, "nca_nn": "matrices of all pairs"}  # of n rows; else its arrays
+WHAT = {
+    "kpca_nn": PAIRS,
+    "klda_nn": PAIRS,
+    "nca_nn": "matrices of all pairs",
+    "xrfm": "matrices of all pairs",
+}  # of n rows; else its arrays
 
 
 class NotRun(ValueError):
@@ -66,6 +71,11 @@ def kernel_discriminant(params: Params, n: int, m: int, d: int) -> int:
 def all_pairs(params: Params, n: int, m: int, d: int) -> int:
     """Return the matrices of all pairs that neighbourhood components takes: four in float64, half for float32."""
     return 25 * n * n  # between the 17 and 33 bytes a pair that were measured
+
+
+def recursive_features(params: Params, n: int, m: int, d: int) -> int:
+    """Return the kernel matrices of xRFM and of the gradients by which it learns, in float32."""
+    return 32 * n * n  # between the 27 and 32 bytes a pair that were measured
 
 
 def kernel_svm(params: Params, n: int, m: int, d: int) -> int:

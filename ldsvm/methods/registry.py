@@ -100,6 +100,7 @@ METHODS: dict[str, Method] = {
     ),
     "lightgbm": Method(rivals.lightgbm, {"learning_rate": (0.1, 0.3), "num_leaves": (7, 31)}, memory.copies(2)),
     "xgboost": Method(rivals.xgboost, {"learning_rate": (0.1, 0.3), "max_depth": (3, 6)}, memory.copies(2)),
+    "xrfm": Method(rivals.xrfm, {"bandwidth": (3.0, 10.0, 30.0), "reg": (1e-3, 1e-1)}, memory.recursive_features),
 }
 
 

@@ -1,4 +1,4 @@
-"""Boosted trees of other packages, which the extra `rivals` brings."""
+"""Methods of other packages: boosted trees, which the extra `rivals` brings, and xRFM, which comes with PyTorch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ class MissingPackage(ImportError):
 
 def lightgbm() -> Any:
     """Return unfitted gradient boosting of LightGBM: 100 rounds of trees of at most 31 leaves."""
-    return suited(_package("lightgbm").LGBMClassifier())
+    return suited(package("lightgbm").LGBMClassifier())
 
 
 def xgboost() -> Any:
     """Return unfitted gradient boosting of XGBoost, 100 rounds on binned inputs, for labels of any kind."""
-    return suited(_package("xgboost").XGBClassifier(tree_method="hist", n_estimators=100))
+    return suited(package("xgboost").XGBClassifier(tree_method="hist", n_estimators=100))
 
 
-def _package(name: str) -> Any:
+def xrfm() -> Any:
+    """Return unfitted recursive feature machines, with five iterations at most."""
+    from ldsvm.methods.recursive_features import RecursiveFeatures
+
+    return RecursiveFeatures()
+
+
+def package(name: str, brings: str = "'ldsvm[rivals]'") -> Any:
+    """Return a package; raise MissingPackage where it is absent. brings: what pip would have to install."""
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingPackage(f"not run: {name} is not installed; pip install 'ldsvm[rivals]' brings it") from error
+        raise MissingPackage(f"not run: {name} is not installed; pip install {brings} brings it") from error

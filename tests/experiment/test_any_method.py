@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,7 @@ from ldsvm.experiment.config.load import ConfigError, load_config
 from ldsvm.experiment.config.schema import Config
 from ldsvm.experiment.search.worker import Here
 from ldsvm.experiment.storing import UntrustedModel, loads
-from ldsvm.methods import METHODS, MissingPackage, lookup
+from ldsvm.methods import METHODS, MissingPackage, lookup, shared
 from ldsvm.methods.coded_labels import CodedLabels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,6 +199,41 @@ def test_a_package_that_is_absent_is_a_row(place: Path, monkeypatch: pytest.Monk
     )
 
 
+def test_a_package_that_is_in_no_extra_is_named_by_itself(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xrfm", None)
+    result, judged = competed(config(place, "{mine: {estimator: xrfm, search: default}}"))
+    assert judged is None
+    assert str(result.failure).endswith("not run: xrfm is not installed; pip install xrfm brings it")
+
+
+class Machine:
+    """In place of xRFM: remembers what it is given, and finds the class whose mean is nearest."""
+
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+
+    def fit(self, X: Any, y: Any, X_valid: Any, y_valid: Any) -> None:
+        self.sizes, self.kinds = (len(X), len(X_valid)), (X.dtype, y.dtype)
+        self.means = np.stack([X[y == k].mean(axis=0) for k in range(y.max() + 1)])
+
+    def predict_proba(self, X: Any) -> Any:
+        away = ((X[:, None] - self.means) ** 2).sum(axis=2)
+        return (np.exp(-away) + 1e-6).astype(np.float32)
+
+
+def test_xrfm_gets_codes_and_rows_that_choose_and_its_answers_are_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xrfm", SimpleNamespace(xRFM=Machine))
+    X, y = load_iris(return_X_y=True)
+    words = np.array(["z", "m", "a"])[y]
+    model = shared(lookup("xrfm").make(), seed=0, n_jobs=2).fit(X, words)
+    assert model.model_.sizes == (120, 30) and model.model_.kinds == (np.float32, np.int64)
+    assert model.model_.given["n_threads"] == 2 and model.model_.given["device"] == "cpu"
+    assert model.classes_.tolist() == ["a", "m", "z"] and model.score(X, words) > 0.9
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=1e-12)
+    model.fit(X[:101], words[:101])  # one row of a class
+    assert model.model_.sizes == (80, 21)
+
+
 def test_coded_labels_answer_as_the_classifier_without_them() -> None:
     X, y = load_iris(return_X_y=True)
     words = np.array(["z", "m", "a"])[y]  # sorted otherwise than they are numbered
@@ -207,5 +244,5 @@ def test_coded_labels_answer_as_the_classifier_without_them() -> None:
 
 
 def test_rivals_have_a_space_of_parameters_that_they_know() -> None:
-    for name in ("lightgbm", "xgboost"):
+    for name in ("lightgbm", "xgboost", "xrfm"):
         assert set(METHODS[name].space) <= set(lookup(name).make().get_params())

@@ -19,7 +19,7 @@ SLOW = {
     "ldsvm": {"n_basis": 50, "max_iter": 20},
     "lmnn_nn": {"reduce__max_iter": 30},
 }
-RIVALS = ("lightgbm", "xgboost")  # of other packages, which check their parameters otherwise
+RIVALS = ("lightgbm", "xgboost", "xrfm")  # of other packages, which check their parameters otherwise
 STEPS = [name for name in METHODS if name.endswith("_nn") or name.split("_")[0] in ("pca", "lda", "fourier", "rbf")]
 
 
@@ -46,6 +46,8 @@ def made(name: str, seed: int = 0) -> Any:
 @pytest.mark.parametrize("labels", ["digits", "odd or even"])
 @pytest.mark.parametrize("name", METHODS)
 def test_trains_and_gives_the_same_answers_twice(name: str, labels: str, digits: tuple[Any, Any]) -> None:
+    if name == "xrfm":
+        pytest.importorskip("xrfm", reason="xRFM, with PyTorch, is in no extra")
     X, y = digits[0].astype(np.float32), digits[1]
     wanted = y if labels == "digits" else np.where(y % 2, "odd", "even")
     first, second = (made(name).fit(X[:200], wanted[:200]) for _ in range(2))
@@ -57,7 +59,7 @@ def test_trains_and_gives_the_same_answers_twice(name: str, labels: str, digits:
     method = lookup(name)
     assert all(isinstance(array, np.ndarray) and array.nbytes for array in method.arrays(first))
     sizes = method.count(first), method.total(first)
-    assert sizes == (None, None) if name == "linear_svm" else 0 < int(sizes[0] or 0) <= int(sizes[1] or 0)
+    assert sizes == (None, None) if name in ("linear_svm", "xrfm") else 0 < int(sizes[0] or 0) <= int(sizes[1] or 0)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -115,7 +117,7 @@ BALANCED = [name for name in METHODS if any(key.endswith("class_weight") for key
 
 
 def test_which_methods_take_balanced_classes() -> None:
-    without = {name for name in METHODS if name.endswith(("_nn", "nearest_neighbour", "mlp", "xgboost"))}
+    without = {name for name in METHODS if name.endswith(("_nn", "nearest_neighbour", "mlp", "xgboost", "xrfm"))}
     assert set(BALANCED) == set(METHODS) - without
 
 
