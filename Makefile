@@ -31,13 +31,12 @@ run: $(READY)
 # Threads that wait for others would spin, and take the cores from the other half of the tests. Where the environment
 # keeps Python from writing bytecode, each of the many processes would compile Prefect, MLflow and Ray anew.
 # The kernels are compiled in one process, a minute, while mypy runs: else each of the first that fit would compile all.
-# Three processes for two cores: those whose tests wait for a server leave a core for a quarter of their time.
 test: lint
 	@$(PY) -m tests.kernels & kernels=$$!; $(PY) -m mypy && wait $$kernels || { kill $$kernels 2>/dev/null; exit 1; }
 	@if [ -z "$$LDSVM_DATA_HOME" ] && [ -d ../shared/data ]; then \
 		LDSVM_DATA_HOME=$$(cd ../shared/data && pwd); export LDSVM_DATA_HOME; \
 	fi; \
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(FAST),-m 'not server and not slow')
 
 lint: $(READY)
 	$(PY) -m ruff check .

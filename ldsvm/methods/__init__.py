@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldsvm.methods.by_path import NotAClassifier
+from ldsvm.methods.packages import MissingPackage
 from ldsvm.methods.registry import METHODS, Method, check_memory, lookup, shared
-from ldsvm.methods.rivals import MissingPackage
 
 __all__ = ["METHODS", "Method", "MissingPackage", "NotAClassifier", "check_memory", "lookup", "shared"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ldsvm.methods.rivals import package
+from ldsvm.methods.packages import package
 
 VALIDATION = 0.2  # share of the rows by which xRFM chooses among its iterations
 

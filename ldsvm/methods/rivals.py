@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from ldsvm.methods.by_path import suited
-
-
-class MissingPackage(ImportError):
-    """A method's package is not installed; the message is one sentence."""
+from ldsvm.methods.packages import package
 
 
 def lightgbm() -> Any:
@@ -27,11 +23,3 @@ def xrfm() -> Any:
     from ldsvm.methods.recursive_features import RecursiveFeatures
 
     return RecursiveFeatures()
-
-
-def package(name: str, brings: str = "'ldsvm[rivals]'") -> Any:
-    """Return a package; raise MissingPackage where it is absent. brings: what pip would have to install."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingPackage(f"not run: {name} is not installed; pip install {brings} brings it") from error
