@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
@@ -13,20 +11,17 @@ from prefect.runtime import flow_run
 
 from flows import ROOT
 from flows._cli import experiment, key, production_section, run_name, say, working
+from flows.scored_rows import compared
 from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
-from ldsvm.methods.memory_limit import watch as memory_watch
+from ldsvm.methods.memory_limit import watch as watch_memory
 from ldsvm.production import scoring
-from ldsvm.production.drift import Profile
-from ldsvm.production.estimate import Held
-from ldsvm.production.registry import Registry, RegistryFailed, Version
-from ldsvm.production.retraining import Alarm
+from ldsvm.production.registry import Registry
 from ldsvm.production.schema_check import remarks
-from ldsvm.production.score_watch import Watch, drift_file
 from ldsvm.production.scoring_rows import Scoring
-from ldsvm.tracking.client import Run, Tracker
+from ldsvm.tracking.client import Tracker
 
 
 @flow(name="score", flow_run_name=run_name)
@@ -50,10 +45,8 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         job = Scoring.of(config, model, str(version), version.source, ROOT)
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
-            start, peak = time.perf_counter(), memory_watch()
-            check = Check(job.allowed, job.edited)
-            watch = None if asked.drift == "ignore" else watched(wanted, registry, version, model)
-            with compared(watch, job, run):
+            start, peak, check = time.perf_counter(), watch_memory(), Check(job.allowed, job.edited)
+            with compared(wanted, registry, version, model, job, run) as watch:
                 rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check, watch)
             seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
@@ -65,45 +58,3 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"
-
-
-def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch | None:
-    """Return what compares the rows with the training of a version; None, with a word on it, where that is not kept."""
-    assert wanted.score is not None
-    try:
-        facts = registry.facts(version)
-    except RegistryFailed as error:
-        if wanted.score.drift == "stop":
-            raise
-        say(f"  the rows are scored but not compared with the training: {error}")
-        return None
-    held = Held(**facts["held"]) if "held" in facts else None  # versions of earlier releases have none
-    return Watch(
-        Profile(**facts["profile"]), model.classes_, wanted.drift, held, stop=wanted.score.drift == "stop",
-        tell=lambda sentence: say(f"  {sentence}"),
-    )  # fmt: skip
-
-
-@contextmanager
-def compared(watch: Watch | None, job: Scoring, run: Run) -> Iterator[None]:
-    """Let rows be scored, and say and record how they differ from the training, also when an alarm ends it."""
-    if watch is None:
-        yield
-        return
-    file = drift_file(job.output)
-    try:
-        yield
-    except Alarm as error:
-        run.failure = str(error)
-        raise
-    finally:
-        facts = {"model": job.model, "input": job.input}
-        if watch.rows:
-            watch.write(file, facts)
-            run.text("drift.json", watch.as_json(facts))
-            run.log({}, watch.numbers)
-            for sentence in watch.sentences:
-                say(f"  {sentence}")
-            say(f"  Each input's figures: {file}")
-            if watch.alarms:
-                run.tag("ldsvm.alarm", watch.alarms[0]["rows"])

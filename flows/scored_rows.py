@@ -1,0 +1,66 @@
+"""How rows that are scored differ from the training of the version that scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flows._cli import say
+from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.production.drift import Profile
+from ldsvm.production.estimate import Held
+from ldsvm.production.registry import Registry, RegistryFailed, Version
+from ldsvm.production.retraining import Alarm
+from ldsvm.production.score_watch import Watch, drift_file
+from ldsvm.production.scoring_rows import Scoring
+from ldsvm.tracking.client import Run
+
+
+def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch | None:
+    """Return what compares the rows with the training of a version; None, with a word on it, where that is not kept."""
+    assert wanted.score is not None
+    try:
+        facts = registry.facts(version)
+    except RegistryFailed as error:
+        if wanted.score.drift == "stop":
+            raise
+        say(f"  the rows are scored but not compared with the training: {error}")
+        return None
+    held = Held(**facts["held"]) if "held" in facts else None  # versions of earlier releases have none
+    return Watch(
+        Profile(**facts["profile"]), model.classes_, wanted.drift, held, stop=wanted.score.drift == "stop",
+        tell=lambda sentence: say(f"  {sentence}"),
+    )  # fmt: skip
+
+
+@contextmanager
+def compared(
+    wanted: ProductionConfig, registry: Registry, version: Version, model: Any, job: Scoring, run: Run
+) -> Iterator[Watch | None]:  # fmt: skip
+    """Yield what looks at the rows of a scoring, None where nothing is compared.
+
+    Says and records afterwards how they differ from the training, also where an alarm ended the scoring.
+    """
+    assert wanted.score is not None
+    watch = None if wanted.score.drift == "ignore" else watched(wanted, registry, version, model)
+    if watch is None:
+        yield None
+        return
+    file = drift_file(job.output)
+    try:
+        yield watch
+    except Alarm as error:
+        run.failure = str(error)
+        raise
+    finally:
+        facts = {"model": job.model, "input": job.input}
+        if watch.rows:
+            watch.write(file, facts)
+            run.text("drift.json", watch.as_json(facts))
+            run.log({}, watch.numbers)
+            for sentence in watch.sentences:
+                say(f"  {sentence}")
+            say(f"  Each input's figures: {file}")
+            if watch.alarms:
+                run.tag("ldsvm.alarm", watch.alarms[0]["rows"])
