@@ -257,10 +257,12 @@ def missing() -> Callable[[set[str], str, Path], set[str]] | None:
     """Tells which of these words a page does not have, looking up to three times: a machine may be busy."""
 
     def look(words: set[str], address: str, home: Path) -> set[str]:
+        absent = words
         for _ in range(3):
-            text = _page(address, home)
-            if not (absent := {word for word in words if word not in text}):
-                break
+            with suppress(subprocess.TimeoutExpired):
+                text = _page(address, home)
+                if not (absent := {word for word in words if word not in text}):
+                    break
         return absent
 
     return None if BROWSER is None else look
