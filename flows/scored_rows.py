@@ -12,7 +12,7 @@ from ldsvm.production.drift import Profile
 from ldsvm.production.estimate import Held
 from ldsvm.production.registry import Registry, RegistryFailed, Version
 from ldsvm.production.retraining import Alarm
-from ldsvm.production.score_watch import Watch, drift_file
+from ldsvm.production.score_watch import Watch, drift_file, write
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Run
 
@@ -54,13 +54,14 @@ def compared(
         run.failure = str(error)
         raise
     finally:
-        facts = {"model": job.model, "input": job.input}
         if watch.rows:
-            watch.write(file, facts)
-            run.text("drift.json", watch.as_json(facts))
-            run.log({}, watch.numbers)
-            for sentence in watch.sentences:
+            found = watch.report()
+            text = found.as_json({"model": job.model, "input": job.input})
+            write(text, file)
+            run.text("drift.json", text)
+            run.log({}, found.numbers)
+            for sentence in found.sentences:
                 say(f"  {sentence}")
             say(f"  Each input's figures: {file}")
-            if watch.alarms:
-                run.tag("ldsvm.alarm", watch.alarms[0]["rows"])
+            if found.alarms:
+                run.tag("ldsvm.alarm", found.alarms[0]["rows"])

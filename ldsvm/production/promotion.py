@@ -23,7 +23,7 @@ from ldsvm.experiment.feature_arrays import BLOCK, as_they_came
 from ldsvm.experiment.prepared import Prepared, Source, divided, draw_split
 from ldsvm.experiment.storing import loads
 from ldsvm.methods import lookup
-from ldsvm.metrics import Answers
+from ldsvm.metrics import Answers, answers_of
 from ldsvm.production import new_rows, retraining
 from ldsvm.production.drift import Drift, Profile, profile
 from ldsvm.production.estimate import Estimate, Held, on_holdout
@@ -231,14 +231,14 @@ def compare(made: Challenge, settings: str = "", number: int = 1) -> Comparison:
     }
     rules, old, only, both = production_rules(config).gate, made.champion, (0, 0), None
     X, y = prepared.arrays("test", config.problems[0].labels)
-    if hasattr(model, "predict_proba"):
-        places = np.searchsorted(model.classes_, model.predict(X))
-        facts["held"] = asdict(on_holdout(model.predict_proba(X), places, result.score.n_wrong))
+    if (answers := record.answers(_place(config, prepared))) is None:
+        answers = answers_of(model, X, y)
+    if answers.probabilities is not None:
+        facts["held"] = asdict(on_holdout(answers.probabilities, answers.predicted, result.score.n_wrong))
     if made.right is not None:
-        answers = record.answers(_place(config, prepared))
         ours, theirs = _right(model, X, y, result.score, answers), made.right
         only = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-        both = Both(answers, made.answers, config.seed) if answers and made.answers else None
+        both = Both(answers, made.answers, config.seed) if made.answers else None
     pipeline = prepared.whole(model)  # this one takes tables whose columns have names
     verdict = gate(rules, result.score, old, only, number, both)
     return Comparison(pipeline, result, old, only, verdict, facts, made.estimate)

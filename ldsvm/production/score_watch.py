@@ -124,23 +124,27 @@ class Watch:
         """How many rows there were so far."""
         return self.every.seen.rows if self.every else 0
 
-    @property
-    def estimate(self) -> Estimate | None:
-        """The error of the rows so far; None where the model has no probabilities."""
-        if self.every is None or self.every.expected is None or self.held is None or (drift := self.drift) is None:
-            return None
-        return estimate(self.every.expected, drift, self.rules, self.held)
+    def report(self) -> Report:
+        """Return what is known of all rows so far, of which there is one at least."""
+        assert self.every is not None
+        drift, error = compare(self.then, self.every.seen, self.rules, answers=True), None
+        if self.every.expected is not None and self.held is not None:
+            error = estimate(self.every.expected, drift, self.rules, self.held)
+        return Report(self.rows, drift, error, tuple(self.alarms))
 
-    @property
-    def drift(self) -> Drift | None:
-        """How all rows so far moved; None before the first."""
-        return None if self.every is None else compare(self.then, self.every.seen, self.rules, answers=True)
+
+@dataclass(frozen=True)
+class Report:
+    """How scored rows differ from the training. estimate: of their error, None where nothing is estimated."""
+
+    rows: int
+    drift: Drift
+    estimate: Estimate | None
+    alarms: tuple[dict[str, Any], ...]
 
     @property
     def sentences(self) -> list[str]:
         """What has drifted over all rows, how many chunks raised an alarm, and the error that is estimated."""
-        if self.drift is None:
-            return []
         found = self.drift.sentences
         if len(self.alarms) > 1:
             where = self.alarms[0]["rows"]
@@ -150,38 +154,29 @@ class Watch:
     @property
     def numbers(self) -> dict[str, float]:
         """What the tracking store shows over time."""
-        if (drift := self.drift) is None:
-            return {}
         found = {
-            "drifted_inputs_percent": 100 * drift.share,
-            "class_stability_index": drift.labels.psi,
-            "latent_stability_index": drift.latent.psi,
+            "drifted_inputs_percent": 100 * self.drift.share,
+            "class_stability_index": self.drift.labels.psi,
+            "latent_stability_index": self.drift.latent.psi,
             "alarmed_chunks": float(len(self.alarms)),
         }
-        if (error := self.estimate) is not None:
-            found |= error.numbers("estimated_error")
-            found["estimate_is_doubtful"] = float(error.doubtful)
+        if self.estimate is not None:
+            found |= self.estimate.numbers("estimated_error")
+            found["estimate_is_doubtful"] = float(self.estimate.doubtful)
         return found
 
     def as_json(self, facts: Mapping[str, Any]) -> str:
-        """Return all that was found, as the text of a JSON file. facts: such as the model."""
-        drift, error = (None if one is None else asdict(one) for one in (self.drift, self.estimate))
-        found = {
-            "rows": self.rows,
-            "sentences": self.sentences,
-            "alarms": self.alarms,
-            "estimate": error,
-            "drift": drift,
-        }
-        return json.dumps({**facts, **found}, indent=1)
+        """Return all of it as the text of a JSON file. facts: such as the model."""
+        return json.dumps({**facts, "sentences": self.sentences, **asdict(self)}, indent=1)
 
-    def write(self, file: Path, facts: Mapping[str, Any]) -> None:
-        """Write the file beside the output, whole or not at all."""
-        try:
-            with replacing(file) as new:
-                new.write_text(self.as_json(facts), encoding="utf-8")
-        except OSError as error:
-            raise DataError(f"{file}: cannot be written ({error.strerror or error}).") from error
+
+def write(text: str, file: Path) -> None:
+    """Write the file beside the output, whole or not at all."""
+    try:
+        with replacing(file) as new:
+            new.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be written ({error.strerror or error}).") from error
 
 
 def _reasons(drift: Drift, rules: DriftConfig) -> list[str]:

@@ -81,7 +81,7 @@ def _row(one: Tested) -> list[str]:
     p = "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
     name = "error %" if one.metric == DEFAULT else one.metric
     name = f"{name} {'↓' if less else '↑'}"
-    return [one.method, name, f"{found.mean:+.{digits}f}", ends, p, word if found.is_shown else "not told apart"]
+    return [one.method, name, f"{found.mean:+.{digits}f}", ends, p, word if found.is_shown else "no clear difference"]
 
 
 def sentence(config: Config, outcomes: Sequence[Outcome]) -> str:

@@ -24,7 +24,7 @@ from ldsvm.production.drift import Profile, Seen, compare, count, profile
 from ldsvm.production.estimate import on_holdout
 from ldsvm.production.input_counts import count_bins, count_table
 from ldsvm.production.retraining import Alarm
-from ldsvm.production.score_watch import Watch, drift_file, probabilities
+from ldsvm.production.score_watch import Watch, drift_file, probabilities, write
 from ldsvm.production.scoring_rows import Scoring
 
 NAMES = ("a", "b", "c")
@@ -83,9 +83,9 @@ def test_rows_as_in_training_raise_no_alarm(tmp_path: Path, trained: tuple[Any, 
         watch = Watch(then, CLASSES, RULES, tell=said.append)
         scoring.score(job(tmp_path, frame(600, seed)[0]), model, watch=watch)
         assert (
-            watch.sentences == ["Nothing has drifted."]
-            and watch.estimate is None
-            and watch.numbers["alarmed_chunks"] == 0
+            watch.report().sentences == ["Nothing has drifted."]
+            and watch.report().estimate is None
+            and watch.report().numbers["alarmed_chunks"] == 0
         )
     assert said == []
 
@@ -101,8 +101,8 @@ def test_the_chunk_that_has_moved_is_named_when_it_comes(tmp_path: Path, trained
     assert sentence.startswith("rows 601 to 800 do not look like the training: 100 % of the inputs have drifted; ")
     assert "The predicted classes have drifted" in sentence and "production.score.drift=stop" in sentence
     assert [alarm["rows"] for alarm in watch.alarms] == ["rows 601 to 800", "rows 801 to 1,000"]
-    assert watch.sentences[-1] == "2 chunks do not look like the training, the first of them rows 601 to 800."
-    assert watch.numbers["drifted_inputs_percent"] == 100.0
+    assert watch.report().sentences[-1] == "2 chunks do not look like the training, the first of them rows 601 to 800."
+    assert watch.report().numbers["drifted_inputs_percent"] == 100.0
     out = parquet.read_table(tmp_path / "out.parquet")
     assert out.num_rows == 1000 and not out.schema.metadata
 
@@ -129,7 +129,7 @@ def test_a_stop_keeps_what_was_scored_and_the_next_run_goes_on(
     assert chunks == [200]  # the last one alone
     whole = Watch(then, CLASSES, RULES)
     scoring.score(replace(asked, output=tmp_path / "whole.parquet"), model, watch=whole)
-    assert going_on.as_json({}) == whole.as_json({})
+    assert going_on.report().as_json({}) == whole.report().as_json({})
     assert parquet.read_table(asked.output).equals(parquet.read_table(tmp_path / "whole.parquet"))
 
 
@@ -165,8 +165,11 @@ def test_the_comparison_lies_beside_the_output_and_replaces_nothing_of_somebody_
 ) -> None:
     file = drift_file(tmp_path / "out.csv")
     assert file == tmp_path / "out.csv.drift.json"
-    Watch(trained[1], CLASSES, RULES).write(file, {"model": "m version 1"})
-    assert json.loads(file.read_text("utf-8"))["rows"] == 0
+    (model, then), X = trained, frame(50, 3)[0]
+    watch = Watch(then, CLASSES, RULES)
+    watch.take(watch.count(X, None, model.predict(X), model.transform(X), None))
+    write(watch.report().as_json({"model": "m version 1"}), file)
+    assert json.loads(file.read_text("utf-8"))["rows"] == 50
     assert drift_file(tmp_path / "out.csv") == file  # an earlier one of ours
     for text in ("no JSON", "{}", "[]"):
         file.write_text(text, "utf-8")
@@ -184,15 +187,16 @@ def test_the_error_is_estimated_from_probabilities_and_the_rows_that_judged(
     new, truth = frame(3000, 21)
     watch = Watch(then, CLASSES, RULES, held)
     scoring.score(job(tmp_path, new), model, watch=watch)
-    error = watch.estimate
+    error = watch.report().estimate
     assert error is not None and not error.doubtful
     assert error.low < (model.predict(new) != truth).mean() < error.high and error.high - error.low < 0.06
-    assert watch.sentences[-1] == error.sentence
-    assert watch.numbers["estimated_error_percent"] == 100 * error.error
+    assert watch.report().sentences[-1] == error.sentence
+    assert watch.report().numbers["estimated_error_percent"] == 100 * error.error
     moved = Watch(then, CLASSES, RULES, held)
     scoring.score(job(tmp_path, half_moved()), model, watch=moved)
-    assert moved.estimate is not None and moved.estimate.doubtful
-    assert moved.estimate.sentence.startswith("No error is estimated: these rows are unlike the training")
+    found = moved.report().estimate
+    assert found is not None and found.doubtful
+    assert found.sentence.startswith("No error is estimated: these rows are unlike the training")
 
 
 def test_probabilities_of_scores_are_those_of_the_model(trained: tuple[Any, Profile]) -> None:
