@@ -12,6 +12,7 @@ NAMES = {
     "calibration": "probabilities: log loss, calibration error and time beside CalibratedClassifierCV (minutes)",
     "monitoring": "the error of scored rows estimated without labels, beside the error (minutes)",
     "search": "trials that a search needs which learns, beside random points (a quarter of an hour)",
+    "two_dimensions": "ten classes in the plane: ClassPlane beside UMAP, LDA and PCA (ten minutes)",
     "predict": "prediction with learned centres against SVC, all at once and one by one (minutes)",
     "scale": "time and memory of a fit with learned centres over the training rows (minutes)",
     "shards": "one fit on blocks of rows: the same model, two million rows, Ray, its costs (40 minutes, 2 GB of disk)",

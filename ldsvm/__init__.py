@@ -1,9 +1,10 @@
 """Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates.
 
-`LDSVMClassifier` is the classifier, of scikit-learn's kind. `fit_path` fits several values of C at the price of about
-one; `size_path` several numbers of basis functions, and `smallest` chooses among them. `save`, `load` and `to_onnx` are
-for files, `onnx_inputs` for the graph that `to_onnx` writes. `RowBlocks` are rows that need not fit into memory,
-`Serial`, `Threads` and `OnRay` who works on them, and `BlockError` is what they raise.
+`LDSVMClassifier` is the classifier, of scikit-learn's kind; `ClassPlane` shows all classes in two dimensions.
+`fit_path` fits several values of C at the price of about one; `size_path` several numbers of basis functions, and
+`smallest` chooses among them. `save`, `load` and `to_onnx` are for files, `onnx_inputs` for the graph that `to_onnx`
+writes. `RowBlocks` are rows that need not fit into memory, `Serial`, `Threads` and `OnRay` who works on them, and
+`BlockError` is what they raise.
 """
 
 from importlib import import_module
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
+    from ldsvm.class_plane import ClassPlane
     from ldsvm.estimator import LDSVMClassifier
     from ldsvm.export import onnx_inputs, to_onnx
     from ldsvm.path import fit_path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockError",
+    "ClassPlane",
     "LDSVMClassifier",
     "OnRay",
     "RowBlocks",
@@ -37,6 +40,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ldsvm.blocks": ("BlockError", "OnRay", "RowBlocks", "Serial", "Threads"),
+    "ldsvm.class_plane": ("ClassPlane",),
     "ldsvm.estimator": ("LDSVMClassifier",),
     "ldsvm.export": ("onnx_inputs", "to_onnx"),
     "ldsvm.path": ("fit_path",),

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ldsvm"
 ORDER = (
     "typing", "threads", "memory", "atomic", "checks", "speed",
     "solvers", "maps", "archive", "training_set", "mac", "calibration", "blocks", "training", "auto_size", "estimator",
-    "path", "saving", "export",
+    "path", "saving", "export", "class_plane",
     "datasets", "known_answers", "model_answers", "metrics", "methods", "sizes", "",
     "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
     "experiment.schema_file", "experiment.feature_arrays", "experiment.prepared", "experiment.sources",
@@ -139,6 +139,7 @@ def test_public_names() -> None:
 
     assert set(ldsvm.__all__) == {
         "BlockError",
+        "ClassPlane",
         "LDSVMClassifier",
         "OnRay",
         "RowBlocks",

@@ -1,10 +1,11 @@
 """
-The latent space beside PCA, LDA and UMAP
-=========================================
+Ten classes in two dimensions, beside PCA, LDA and UMAP
+=======================================================
 
-Ten digits in two dimensions, by four maps that are fitted on the same training rows. What is drawn, and scored by
-the nearest neighbour in the plane, are test rows. UMAP and LDA know the labels too. Ten classes are many for two
-dimensions: UMAP draws the clearer picture here, while by default our map has nine dimensions and a lower error.
+Ten digits, by four maps that are fitted on the same training rows. What is drawn, and scored by the nearest neighbour
+in the plane, are test rows; UMAP and LDA know the labels too. `ClassPlane` gives each class a corner of a polygon and
+places a row by the scores of a classifier with nine latent dimensions: the further out, the clearer, and between two
+corners lies what might be either. It places a new row in microseconds; UMAP takes milliseconds.
 """
 
 import warnings
@@ -16,7 +17,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from ldsvm import LDSVMClassifier
+from ldsvm import ClassPlane, LDSVMClassifier
 
 warnings.simplefilter("ignore")  # UMAP's about threads and its own dependencies
 from umap import UMAP  # noqa: E402
@@ -24,7 +25,7 @@ from umap import UMAP  # noqa: E402
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.4, stratify=y, random_state=0)
 maps = {
-    "ldsvm": LDSVMClassifier(2, multi_class="ovo", map="adaptive_rbf", gamma=0.05, alpha=1e-2, random_state=0),
+    "ClassPlane": ClassPlane(LDSVMClassifier(map="adaptive_rbf", random_state=0), sharpness=2),
     "PCA": PCA(2),
     "LDA": LinearDiscriminantAnalysis(n_components=2),
     "UMAP with labels": UMAP(random_state=0),

@@ -17,7 +17,7 @@ from ldsvm.datasets.summary import facts as summary_facts
 from ldsvm.datasets.words import slug
 from ldsvm.experiment.compare.judge import shown_rows
 from ldsvm.experiment.compare.outcome import Outcome, percent
-from ldsvm.experiment.compare.record import LATENT, answers
+from ldsvm.experiment.compare.record import LATENT, PLANE, answers
 from ldsvm.experiment.compare.results import Result
 from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
@@ -170,11 +170,13 @@ def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, 
     L, K, n = Z.shape[1], len(np.unique(y)), prepared.sizes["train"]
     alt = f"Training set of {n} points in the latent space of {result.method}, {K} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
-    apart = ", and the plane that shows the classes apart" if K > 2 else ""
-    view = views.get(L, f"{L} latent dimensions: their first two principal components{apart}.")
+    view = views.get(L, f"{L} latent dimensions: their first two principal components.")
+    if (file := outcome.folder / PLANE).is_file():
+        view += " Beside them the plane of the scores: the nearer the corner of a class, the clearer."
     part = f"{plotting.MOST_POINTS:,} of the " if n > plotting.MOST_POINTS else "The "
     caption = f"{part}{n:,} training points as {result.method} sees them: {view}"
-    drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}")
+    by_scores = np.load(file) if file.is_file() else None
+    drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}", by_scores)
     return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 
 

@@ -103,6 +103,7 @@ def test_latent_spaces_that_can_be_looked_at_are_kept(
     _, judged = compete(config, data, config.problems[0], name, Here(), lambda *_: None, lambda row: None)
     assert judged is not None
     assert (judged.latent is None) if shape is None else (judged.latent.shape == shape)
+    assert (judged.plane is None) if name != "ours" else (judged.plane.shape == (300, 2))
 
 
 def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Prepared) -> None:

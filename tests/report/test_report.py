@@ -158,9 +158,10 @@ def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: i
     rng = np.random.default_rng(0)
     y = np.arange(60) % n_classes
     Z = rng.normal(size=(60, n_latent)) + y[:, None]
-    first = plotting.latent_space(Z, y, "t")
+    by_scores = Z[:, :1] * [1.0, -1.0] if n_classes > 2 else None
+    first = plotting.latent_space(Z, y, "t", by_scores)
     assert first.png.startswith(b"\x89PNG") and first.svg.startswith(b"<?xml")
-    assert first == plotting.latent_space(Z, y, "t")
+    assert first == plotting.latent_space(Z, y, "t", by_scores)
 
 
 def test_a_large_set_is_drawn_in_part() -> None:

@@ -74,7 +74,8 @@ class Judged:
 
     importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a
-    line. answers: on the test set, where more than the error is measured.
+    line. plane: these rows in the plane of our scores (n, 2), where there are more than two classes. answers: on the
+    test set, where more than the error is measured.
     """
 
     score: Score
@@ -90,6 +91,7 @@ class Judged:
     importances: dict[str, float] = field(default_factory=dict)
     model: Any = None
     latent: Any = None
+    plane: Any = None
     stored: bytes | None = None
     answers: Answers | None = None
 
@@ -194,6 +196,7 @@ def fit_and_judge(
         importances=_importances(model, prepared.columns_of_features()) if method.iterative else {},
         model=judged if method.iterative else None,
         latent=_latent(model, method, data),
+        plane=_plane(model, data) if method.iterative else None,
         stored=stored,
         answers=answers,
     )
@@ -238,8 +241,22 @@ def _latent(model: Any, method: Method, data: Data) -> Any:
     reduce = model if method.iterative else getattr(model, "named_steps", {}).get("reduce")
     if reduce is None or (not method.iterative and reduce.transform(data.X[:1]).shape[1] > 2):
         return None
+    return reduce.transform(_shown(data))
+
+
+def _plane(model: Any, data: Data) -> Any:
+    """Return the `shown_rows` in the plane of the scores of ours; None for two classes."""
+    from ldsvm.class_plane import corners, places
+
+    if len(model.classes_) < 3:
+        return None
+    scores = model.decision_function(_shown(data))
+    return places(scores, corners(scores))
+
+
+def _shown(data: Data) -> Any:
     shown = shown_rows(len(data.y))
-    return reduce.transform(data.X if len(shown) == len(data.y) else data.X[shown])
+    return data.X if len(shown) == len(data.y) else data.X[shown]
 
 
 def shown_rows(n: int) -> NDArray[np.int64]:

@@ -40,7 +40,8 @@ from ldsvm.methods.memory import NotRun
 from ldsvm.methods.memory_limit import MemoryLimit
 from ldsvm.metrics import Answers, Costs
 
-LATENT, ANSWERS, MODEL = "latent.npy", "answers.npz", "model.skops"
+LATENT, PLANE, ANSWERS, MODEL = "latent.npy", "plane.npy", "answers.npz", "model.skops"
+IN_FILES = ("model", "latent", "plane", "stored", "answers")  # what of a Judged has a file of its own
 OTHER_MODEL = "estimator.skops"  # a fitted classifier by import path; MODEL is always ours
 LAYOUT = 4  # raise it when what a result's folder holds changes
 
@@ -114,11 +115,13 @@ def outcome(config: Config, splits: Sequence[Prepared], problem: ProblemConfig, 
 
 
 def _keep(judged: Judged | None, first: bool, folder: Path) -> None:
-    """Keep where the training set lies in the latent space (N, L), for figures, the answers, and our model."""
+    """Keep where training rows lie in the latent space and in the plane of the scores, the answers, and our model."""
     if judged is None or not first:
         return
     if judged.latent is not None:
         np.save(folder / LATENT, judged.latent)
+    if judged.plane is not None:
+        np.save(folder / PLANE, judged.plane)
     if judged.answers is not None:
         parts = {name: part for name, part in vars(judged.answers).items() if part is not None}
         np.savez(folder / ANSWERS, **{**parts, "classes": np.array(judged.answers.classes.tolist())})
@@ -249,7 +252,11 @@ def _compete(
         result,
         params={**method.params, **point},
         train_alone_s=judged.train_s if job.alone == job else match.train_alone(job.alone),
-        **{key: value for key, value in vars(judged).items() if key not in ("model", "latent", "stored", "answers")},
+        **{
+            key: value
+            for key, value in vars(judged).items()
+            if key not in ("model", "latent", "plane", "stored", "answers")
+        },
     )
     return replace(done, seconds=time.time() - started), judged
 

@@ -15,16 +15,16 @@ from ldsvm.report.plotting.base import INK, OKABE_ITO, Drawing, colour, drawn, f
 MOST_POINTS = 500  # as many as the paper shows; more only hide each other
 
 
-def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str) -> Drawing:
+def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str, by_scores: NDArray[Any] | None = None) -> Drawing:
     """Return a figure of the training set in the latent space, one colour for each class.
 
-    Z (N, L) is drawn as `plane` says; with more than two dimensions and classes its first two principal components,
-    which the paper shows, stand beside that. Of more than MOST_POINTS a random part is drawn. Classes are also named
-    at their medians, so that nothing depends on colour alone.
+    Of Z (N, L) the first two principal components are drawn, which the paper shows; by_scores: the same rows in the
+    plane of `ldsvm.ClassPlane` (N, 2), to stand beside. Of more than MOST_POINTS a random part is drawn. Classes are
+    also named at their medians, so that nothing depends on colour alone.
     """
-    views = [plane(Z, y)]
-    if Z.shape[1] > 2 and len(np.unique(y)) > 2:
-        views.insert(0, _principal(Z))
+    views = [_principal(Z) if Z.shape[1] > 2 else plane(Z, y)]
+    if by_scores is not None:
+        views.append((by_scores, "plane of the scores: a corner for each class", ""))
     figure, panels = figure_of(0.8 + 5.2 * len(views), 5.2, columns=len(views), shared=False)
     for axes, (points, x_label, y_label) in zip(np.ravel(panels), views, strict=True):
         _classes(axes, *some(points, y))
