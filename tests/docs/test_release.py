@@ -72,8 +72,17 @@ def test_workflows_test_every_version_that_the_package_names() -> None:
     folder = ROOT / ".github" / "workflows"
     jobs = {path.stem: yaml.safe_load(path.read_text("utf-8"))["jobs"] for path in folder.glob("*.yml")}
     assert jobs["tests"]["tests"]["strategy"]["matrix"]["python"] == named
-    runs = [step["run"] for job in jobs.values() for one in job.values() for step in one["steps"] if "run" in step]
-    assert runs and all(re.fullmatch(r"make (test|docs) PYTHON=python", line) for line in runs)
+    runs = {
+        name: [step["run"] for step in job["steps"] if "run" in step]
+        for one in jobs.values()
+        for name, job in one.items()
+    }
+    *build, alone = runs.pop("package")
+    assert {line for lines in runs.values() for line in lines} == {"make test PYTHON=python", "make docs PYTHON=python"}
+    assert "hatchling build" in build[0] and "twine check --strict" in build[0]
+    command = next(line for line in alone.splitlines() if line.startswith("sed ")).split(" > ")[0]
+    (lines, _), *_ = blocks(ROOT / "README.md", "python")
+    assert run("sh", "-c", command, cwd=ROOT).strip() == lines.strip()
     badge = " ".join(named).replace(" ", "%20%7C%20")
     assert badge in (ROOT / "README.md").read_text("utf-8")
 
