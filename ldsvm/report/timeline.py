@@ -1,0 +1,166 @@
+"""The life of a production model on one page, RUNS/registry/MODEL/timeline.html, and as metrics by date in MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldsvm.atomic import replacing
+from ldsvm.experiment.compare.outcome import percent
+from ldsvm.production import timeline
+from ldsvm.production.timeline import Event, Share
+from ldsvm.report import html
+from ldsvm.report.plotting.timeline import drift_over_time, errors_over_time
+from ldsvm.report.tables import markdown
+
+MOST = 200  # events that the page lists, the latest
+SHORT = 10  # events that Prefect's page lists
+Table = tuple[list[str], list[list[str]]]
+
+
+@dataclass(frozen=True)
+class Reign:
+    """A version while it was the champion. until: when another took its place, "" while it is in use."""
+
+    version: str
+    since: str
+    until: str
+    how: str
+    error: Share | None
+
+
+def reigns(events: Iterable[Event]) -> list[Reign]:
+    """Return who was champion from when to when, the oldest first."""
+    found: list[Reign] = []
+    for event in events:
+        if not event.champion or (found and found[-1].version == event.champion):
+            continue
+        if found:
+            found[-1] = Reign(**{**vars(found[-1]), "until": event.time})
+        error = event.challenger_error if event.challenger == event.champion else event.error
+        found.append(Reign(event.champion, event.time, "", event.outcome, error))
+    return found
+
+
+def write(runs: Path, model: str, large: float) -> Path:
+    """Write the page of a model anew and return its path. large: the stability index that counts as drift."""
+    found = timeline.events(runs, model)
+    file = timeline.folder(runs, model) / "timeline.html"
+    with replacing(file) as new:
+        new.write_text(page(model, found, large), encoding="utf-8")
+    return file
+
+
+def page(model: str, found: Sequence[Event], large: float) -> str:
+    """Return the page: who is champion, errors and drift over time, alarms, and all events."""
+    return html.render(
+        "timeline.html",
+        title=f"{model} in production",
+        standing=standing(found),
+        pictures=_pictures(model, found, large),
+        champions=champions(found),
+        alarms=alarms(found),
+        events=listing(found[-MOST:]),
+        hidden=max(0, len(found) - MOST),
+    )
+
+
+def standing(found: Sequence[Event]) -> str:
+    """Return in words who is champion since when, and what is known of its error."""
+    kings = reigns(found)
+    if not kings:
+        return "There is no champion yet."
+    now = kings[-1]
+    said = f"Version {now.version} is the champion since {_day(now.since)}"
+    said += "." if now.error is None else f", with an error of {_interval(now.error)} on rows with labels."
+    guesses = [event for event in found if event.estimate is not None and event.champion == now.version]
+    if guesses:
+        last = guesses[-1]
+        said += (
+            f" On {last.rows:,} rows without labels of {_day(last.time)} it is estimated at {_interval(last.estimate)}."
+        )
+    return said
+
+
+def champions(found: Sequence[Event]) -> Table:
+    """Return the table of all champions, the latest first."""
+    rows = [
+        [f"version {one.version}", _day(one.since), _day(one.until) or "now", one.how, _interval(one.error)]
+        for one in reversed(reigns(found))
+    ]
+    return ["champion", "since", "until", "how", "error on the rows that judged it"], rows
+
+
+def alarms(found: Sequence[Event]) -> Table:
+    """Return the table of alarms, the latest first, with who acknowledged the data of each."""
+    rows = []
+    for place, event in enumerate(found):
+        if event.outcome == "alarm":
+            after = [
+                one for one in found[place:] if one.kind == "acknowledge" and one.data == event.data and event.data
+            ]
+            who = f"{after[0].by or 'somebody'}, {_day(after[0].time)}" if after else "nobody"
+            rows.append([_day(event.time), event.kind, " ".join(event.reasons) or event.sentence, who])
+    return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
+
+
+def listing(found: Sequence[Event]) -> Table:
+    """Return the table of events, the latest first."""
+    heads = ["time", "what", "champion", "rows", "error", "estimated", "challenger's", "drifted", "why"]
+    rows = [
+        [
+            _day(one.time), f"{one.kind}: {one.outcome}", one.champion, f"{one.rows:,}" if one.rows else "",
+            _interval(one.error), _interval(one.estimate),
+            "" if one.challenger_error is None else percent(one.challenger_error[0]),
+            "" if one.drifted_share is None else f"{100 * one.drifted_share:.0f} %",
+            " ".join(one.reasons) or one.sentence,
+        ]
+        for one in reversed(found)
+    ]  # fmt: skip
+    return heads, rows
+
+
+def in_short(model: str, found: Sequence[Event], file: Path) -> str:
+    """Return the latest events as Markdown."""
+    heads, rows = listing(found[-SHORT:])
+    return f"# {model} in production\n\n{standing(found)}\n\n{markdown(heads, rows)}\n\nThe whole page: `{file}`\n"
+
+
+def numbers(event: Event) -> dict[str, float | None]:
+    """Return what MLflow draws over the dates."""
+    shares = {"error": event.error, "estimated_error": event.estimate, "challenger_error": event.challenger_error}
+    found: dict[str, float | None] = {
+        f"{name}_percent": None if share is None else 100 * share[0] for name, share in shares.items()
+    }
+    found["drifted_inputs_percent"] = None if event.drifted_share is None else 100 * event.drifted_share
+    found["champion_version"] = float(event.champion) if event.champion.isdecimal() else None
+    found["alarm"] = float(event.outcome == "alarm")
+    return found
+
+
+def _pictures(model: str, found: Sequence[Event], large: float) -> list[html.Picture]:
+    pictures = []
+    if any(event.error or event.estimate for event in found):
+        drawing = errors_over_time(found, f"Errors of {model}")
+        alt = f"Errors of the champion of {model} over time; the table of events has the numbers."
+        caption = (
+            "The champion's error on labelled rows, and as estimated without labels, with 95 % intervals. Dotted lines: "
+            "another version became the champion. Where rows are unlike the training nothing is estimated."
+        )
+        pictures.append(html.Picture("errors", drawing, alt, caption, wide=True))
+    compared = [event for event in found if event.drift]
+    if compared:
+        drawing = drift_over_time(compared, large, f"Drift of the inputs of {model}")
+        alt = f"Stability index of each input of {model} over time, darker where it moved more."
+        caption = "How far each input lies from the champion's training; a cross: it counts as drifted."
+        pictures.append(html.Picture("drift", drawing, alt, caption, wide=True))
+    return pictures
+
+
+def _day(moment: str) -> str:
+    return moment[:16].replace("T", " ")
+
+
+def _interval(share: Share | None) -> str:
+    return "" if share is None else f"{percent(share[0])} ({100 * share[1]:.2g} to {100 * share[2]:.2g})"
