@@ -28,9 +28,9 @@ class Event:
     outcome: one word, such as promoted, refused, skip, alarm, scored. champion: number of the version in use
     afterwards. challenger: number of the version that was trained. rows: new or scored ones. error: the champion's on
     labelled rows, challenger_error: the challenger's on the same rows; estimate: of the champion's error without
-    labels, None where it is doubtful. drift: stability index by column, of the COLUMNS that moved most, drifted: those that count as drifted;
-    drifted_share: of all columns. reasons: of a verdict or an alarm. data: digest of the rows. by: who acknowledged or
-    rolled back. run: MLflow's run. time: in UTC, as ISO 8601.
+    labels, None where it is doubtful. drift: stability index by column, of the COLUMNS that moved most; drifted: those
+    that count as drifted; drifted_share: of all columns. reasons: of a verdict or an alarm. data: digest of the rows.
+    by: who acknowledged or rolled back. run: MLflow's run. time: in UTC, as ISO 8601.
     """
 
     kind: Kind

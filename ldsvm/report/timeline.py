@@ -20,7 +20,7 @@ Table = tuple[list[str], list[list[str]]]
 
 
 @dataclass(frozen=True)
-class Reign:
+class Term:
     """A version while it was the champion. until: when another took its place, "" while it is in use."""
 
     version: str
@@ -30,16 +30,16 @@ class Reign:
     error: Share | None
 
 
-def reigns(events: Iterable[Event]) -> list[Reign]:
+def terms(events: Iterable[Event]) -> list[Term]:
     """Return who was champion from when to when, the oldest first."""
-    found: list[Reign] = []
+    found: list[Term] = []
     for event in events:
         if not event.champion or (found and found[-1].version == event.champion):
             continue
         if found:
-            found[-1] = Reign(**{**vars(found[-1]), "until": event.time})
+            found[-1] = Term(**{**vars(found[-1]), "until": event.time})
         error = event.challenger_error if event.challenger == event.champion else event.error
-        found.append(Reign(event.champion, event.time, "", event.outcome, error))
+        found.append(Term(event.champion, event.time, "", event.outcome, error))
     return found
 
 
@@ -68,10 +68,10 @@ def page(model: str, found: Sequence[Event], large: float) -> str:
 
 def standing(found: Sequence[Event]) -> str:
     """Return in words who is champion since when, and what is known of its error."""
-    kings = reigns(found)
-    if not kings:
+    known = terms(found)
+    if not known:
         return "There is no champion yet."
-    now = kings[-1]
+    now = known[-1]
     said = f"Version {now.version} is the champion since {_day(now.since)}"
     said += "." if now.error is None else f", with an error of {_interval(now.error)} on rows with labels."
     guesses = [event for event in found if event.estimate is not None and event.champion == now.version]
@@ -87,7 +87,7 @@ def champions(found: Sequence[Event]) -> Table:
     """Return the table of all champions, the latest first."""
     rows = [
         [f"version {one.version}", _day(one.since), _day(one.until) or "now", one.how, _interval(one.error)]
-        for one in reversed(reigns(found))
+        for one in reversed(terms(found))
     ]
     return ["champion", "since", "until", "how", "error on the rows that judged it"], rows
 
@@ -97,10 +97,9 @@ def alarms(found: Sequence[Event]) -> Table:
     rows = []
     for place, event in enumerate(found):
         if event.outcome == "alarm":
-            after = [
-                one for one in found[place:] if one.kind == "acknowledge" and one.data == event.data and event.data
-            ]
-            who = f"{after[0].by or 'somebody'}, {_day(after[0].time)}" if after else "nobody"
+            later = (one for one in found[place:] if one.kind == "acknowledge")
+            seen = next((one for one in later if one.data and one.data == event.data), None)
+            who = "nobody" if seen is None else f"{seen.by or 'somebody'}, {_day(seen.time)}"
             rows.append([_day(event.time), event.kind, " ".join(event.reasons) or event.sentence, who])
     return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
 
@@ -145,8 +144,8 @@ def _pictures(model: str, found: Sequence[Event], large: float) -> list[html.Pic
         drawing = errors_over_time(found, f"Errors of {model}")
         alt = f"Errors of the champion of {model} over time; the table of events has the numbers."
         caption = (
-            "The champion's error on labelled rows, and as estimated without labels, with 95 % intervals. Dotted lines: "
-            "another version became the champion. Where rows are unlike the training nothing is estimated."
+            "The champion's error on labelled rows, and as estimated without labels, with 95 % intervals. Dotted "
+            "lines: another version became the champion. Where rows are unlike the training nothing is estimated."
         )
         pictures.append(html.Picture("errors", drawing, alt, caption, wide=True))
     compared = [event for event in found if event.drift]

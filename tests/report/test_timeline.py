@@ -66,8 +66,8 @@ def test_lines_that_no_release_wrote_are_left_out_and_later_keys_ignored(tmp_pat
     assert events(tmp_path, "digits") == [Event(**good)]
 
 
-def test_who_reigned_from_when_to_when() -> None:
-    found = pages.reigns(LIFE)
+def test_who_was_champion_from_when_to_when() -> None:
+    found = pages.terms(LIFE)
     assert [(one.version, one.since[8:10], one.until[8:10]) for one in found] == [
         ("1", "01", "05"),
         ("2", "05", "07"),
