@@ -48,8 +48,8 @@ def configure_service(runs: Path, api_url: str, mlflow_port: int) -> None:
 
     What the user has set for Prefect is dropped: database and address must be ours, in the folder `runs`.
     """
-    for key in [key for key in os.environ if key.startswith("PREFECT_")]:
-        del os.environ[key]
+    for key in [key for key in os.environ if key.startswith("PREFECT_") or key == "PYTHONDONTWRITEBYTECODE"]:
+        del os.environ[key]  # the latter would let each process compile Prefect and MLflow anew
     configure(runs)
     os.environ |= {
         "PREFECT_API_URL": api_url,
