@@ -40,6 +40,8 @@ def up(settings: Settings) -> int:
     except BaseException:
         for name in reversed(absent):
             servers.end(name, settings)
+        if len(absent) == len(NAMES):
+            shutil.rmtree(settings.folder)
         raise
     client = os.path.relpath(Path(sys.executable).with_name("prefect"))
     print(f"Prefect UI  http://127.0.0.1:{settings.prefect}\nMLflow UI   http://127.0.0.1:{settings.mlflow}")

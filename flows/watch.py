@@ -83,6 +83,9 @@ class Watch:
             self._tell(f"{name} {record.why}; it is started again in {pause:.0f} s")
         if now < record.due:
             return
+        if self.settings.alive(name) and servers.healthy(name, self.settings):
+            record.silent = record.due = None  # it was only busy
+            return
         servers.end(name, self.settings)  # its flow runs, or what else is left of it
         servers.launch(name, self.settings)
         record.recent.append(now)
