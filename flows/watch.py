@@ -20,6 +20,7 @@ from flows import servers
 from flows.processes import START_SECONDS
 from flows.service_settings import SERVERS, WATCH, Settings
 from ldsvm.atomic import alone, replacing
+from ldsvm.production.alarms import Message, send
 
 LOOK_SECONDS = 2.0
 SILENT_SECONDS = (
@@ -78,6 +79,7 @@ class Watch:
                     f"see {self.settings.log(name)}, then make up"
                 )
                 self._note(f"{name} {record.given_up}")
+                send(Message("given_up", f"{name} {record.given_up}"), self.settings.runs, self._tell)
                 return
             record.due = now + (pause := 2.0 ** len(record.recent))
             self._tell(f"{name} {record.why}; it is started again in {pause:.0f} s")

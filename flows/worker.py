@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from flows.deployments import POOL, mark_crashed
 from flows.launcher import hurry, run
+from ldsvm.production.alarms import Message, send
 
 
 def main() -> None:
@@ -17,6 +19,7 @@ def main() -> None:
     hurry(["prefect.cli.worker", "prefect.cli._worker_utils", "prefect.workers.process"], f"{api}/health")
     for sentence in mark_crashed(api):
         print(sentence, flush=True)
+        send(Message("crashed", sentence), Path(os.environ["LDSVM_RUNS"]), print)
     run(["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"])
 
 

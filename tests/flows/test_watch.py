@@ -134,7 +134,8 @@ def test_the_process_is_small_and_ends_with_its_file(tmp_path: Path) -> None:
     settings = Settings(tmp_path, 1, 2)
     settings.folder.mkdir()
     servers.launch("watch", settings)
-    assert (found := settings.process("watch")) is not None
+    found = settings.process("watch")
+    assert found is not None
     try:
         end = time.monotonic() + 60
         while "watching" not in settings.log("watch").read_text("utf-8"):
