@@ -34,8 +34,9 @@ def on_failure(flow: Any, flow_run: Any, state: Any) -> None:
     error: Any = state.message or "no reason is known"
     with suppress(Exception):
         error = state.result(raise_on_failure=False)
-    said = sentence(error) if isinstance(error, Exception) else str(error)
-    kind: Kind = "drift" if isinstance(error, Alarm) else "failed"
+    looked_at = isinstance(error, Alarm)  # whose every line is a reason
+    said = sentence(error) if isinstance(error, Exception) and not looked_at else str(error)
+    kind: Kind = "drift" if looked_at else "failed"
     _of_run(flow_run, kind, redacted(" ".join(said.split())))
 
 
