@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,22 @@ BUSY_SECONDS = 30.0  # how long a request is repeated: the database is one file,
 
 
 def post(api: str, path: str, **body: Any) -> Any:
-    """Return what the API at the address `api` answers to a POST.
+    """Return what the API at the address `api` answers to a POST, see `send`."""
+    return send(api, "POST", path, body)
+
+
+def send(api: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    """Return what the API at the address `api` answers, None when that is nothing.
 
     An answer 503 (busy) is followed by another try, after the seconds that it names, for BUSY_SECONDS in all.
     """
     kind = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{api}/{path}", json.dumps(body).encode(), kind)
+    request = urllib.request.Request(f"{api}/{path}", json.dumps(body or {}).encode(), kind, method=method)
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             with urllib.request.urlopen(request, timeout=max(1.0, end - time.monotonic())) as answer:
-                return json.load(answer)
+                return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             error.close()
             named = error.headers.get("Retry-After", "")

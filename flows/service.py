@@ -17,9 +17,10 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from flows import ROOT, deployments, environment, processes, servers, watch
+from flows import ROOT, automations, deployments, environment, processes, servers, watch
 from flows.deployments import POOL
 from flows.service_settings import NAMES, SERVERS, WATCH, ServiceFailed, Settings
+from ldsvm.tracking.store import has_open_runs
 
 TITLES = {"prefect": "Prefect", "mlflow": "MLflow", "worker": "the worker", WATCH: "the watch"}
 EPILOG = """
@@ -52,7 +53,7 @@ def up(settings: Settings) -> int:
 
 def _start(settings: Settings, absent: Collection[str]) -> None:
     """Start all at once: each imports for seconds, and waits by itself for what it needs."""
-    wanted = deployments.wanted_deployments()
+    wanted, reactions = deployments.wanted_deployments(), automations.wanted_automations()
     for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
         if name in absent:
             processes.check_port(getattr(settings, name), variable)
@@ -66,6 +67,8 @@ def _start(settings: Settings, absent: Collection[str]) -> None:
         _wait(SERVERS, settings)
         if not deploying.finish():
             raise ServiceFailed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
+        for sentence in automations.deploy(settings.api, reactions):
+            print(sentence, file=sys.stderr)
     finally:
         deploying.stop()
     if absent:
@@ -105,10 +108,10 @@ def down(settings: Settings) -> int:
             for sentence in deployments.mark_crashed(settings.api):
                 print(sentence)
         print(f"{name} ended", flush=True)
-    if "worker" in known:
+    if "worker" in known and has_open_runs(settings.runs):  # a killed flow run left them so
         from ldsvm.tracking.client import sweep
 
-        sweep(settings.runs)  # MLflow runs that a killed flow run left RUNNING
+        sweep(settings.runs)
     shutil.rmtree(settings.folder)  # with the lock in it, which others who wait for it notice
     if not known:
         print("nothing runs")
