@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from flows._cli import load_any, say
 from ldsvm.experiment.config.places import is_deployed
@@ -43,12 +44,20 @@ def on_failure(flow: Any, flow_run: Any, state: Any) -> None:
 def on_crashed(flow: Any, flow_run: Any, state: Any) -> None:
     """Tell people that a deployed run has died; a hook, which the worker calls when the run's process was killed."""
     if is_deployed():  # else it is the user's own command, and most often their Ctrl-C
-        _of_run(flow_run, "crashed", f"{flow_run.name} has crashed ({state.message})")
+        name, why = _name(flow_run), str(state.message).partition(". ")[0]
+        _of_run(flow_run, "crashed", f"{name} has crashed ({why})")
+
+
+def on_refused(flow_run: Any, error: Exception) -> None:
+    """Tell people that a deployed run could not even load its flow, after which no hook is called."""
+    from ldsvm.experiment.search.failure import sentence
+
+    _of_run(flow_run, "failed", sentence(error))
 
 
 def _of_run(flow_run: Any, kind: Kind, sentence: str) -> None:
     given = flow_run.parameters
-    more = {"run": flow_run.name, "link": _page(str(flow_run.id))}
+    more = {"run": _name(flow_run), "link": _page(str(flow_run.id))}
     try:
         config = load_any(str(given["config"]), tuple(given.get("overrides", ())))
     except Exception:  # which may be why it failed
@@ -69,6 +78,15 @@ def _tell(message: Message, runs: Path) -> None:
         resource = {"prefect.resource.id": f"ldsvm.{message.model or 'run'}"}
         with suppress(Exception):
             emit_event(f"ldsvm.alarm.{message.kind}", resource=resource, payload=message.body())
+
+
+def _name(flow_run: Any) -> str:
+    """Return the name that a run has now: the worker knows only the one that it had before it began."""
+    from prefect.client.orchestration import get_client
+
+    with suppress(Exception), get_client(sync_client=True) as client:
+        return str(client.read_flow_run(UUID(str(flow_run.id))).name)
+    return str(flow_run.name)
 
 
 def _page(number: str) -> str:

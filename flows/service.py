@@ -26,6 +26,7 @@ TITLES = {"prefect": "Prefect", "mlflow": "MLflow", "worker": "the worker", WATC
 EPILOG = """
 variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000);
 DATA, folders, with : between them, that deployed runs may read and write besides data/, LDSVM_DATA_HOME and RUNS.
+LDSVM_WEBHOOK or LDSVM_WEBHOOK_FILE says where alarms are sent, see docs/how_to/alarms.md.
 exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the variables.
 """
 

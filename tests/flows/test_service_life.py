@@ -27,6 +27,7 @@ from flows import deployments
 from flows.deployments import post
 from flows.processes import Process, free_ports
 from flows.service import main
+from ldsvm.production.alarms import journal
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
@@ -283,6 +284,10 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert states[:5] == ["COMPLETED", *["CRASHED"] * 4] and sorted(states[5:]) == ["CANCELLED", "CRASHED"]
     assert column(store, "select active_slots from concurrency_limit_v2") == [0] * len(deployments.wanted_deployments())
     assert service.tracked("RUNNING") == 0
+    told = [(one["kind"], one["sentence"]) for one in journal(service.runs)]
+    assert sorted(kind for kind, _ in told) == ["crashed"] * 4 + ["failed"]
+    assert all("pipeline tiny" in sentence for kind, sentence in told if kind == "crashed")
+    assert [sentence for kind, sentence in told if kind == "failed"][0].startswith("paths.runs is ")
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
     assert service.here("down")[:2] == (0, "nothing runs\n")
