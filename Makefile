@@ -57,8 +57,7 @@ ui: $(READY)
 		from ldsvm.tracking.client import links; \
 		print(*links(pathlib.Path(os.environ["RUNS"]), int(os.environ["PORT"])), sep="\n")'
 	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false PYTHONWARNINGS=ignore \
-		exec $(PY) -m mlflow server --host 127.0.0.1 --port "$$PORT" --workers 1 \
-		--backend-store-uri "sqlite:///$$(cd "$$RUNS" && pwd)/mlflow.db"
+		exec $(PY) -m flows.launcher ldsvm.tracking.ui "$$RUNS" "$$PORT"
 
 paper: $(READY)
 	@$(PY) -m flows.paper $(if $(FAST),--fast) "paths.runs=$(RUNS)"
@@ -68,7 +67,7 @@ up down status: export DATA := $(DATA)
 up down status: export PORT := $(PORT)
 up down status: export PREFECT_PORT := $(PREFECT_PORT)
 up down status: $(READY)
-	@$(PY) -m flows.service $@
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m flows.service $@
 
 lock: $(READY)
 	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

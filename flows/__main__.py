@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows import ROOT
+from flows import PRODUCTION, ROOT
 
 if TYPE_CHECKING:
     from ldsvm.experiment.config.schema import Config
@@ -34,7 +34,6 @@ NAMES = {
     "score": "let the champion score the rows of production.score.input",
     "rollback": "give the alias champion back to the version before it",
 }
-PRODUCTION = ("retrain", "score", "rollback")
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 NEW = "write an experiment file for your own data: see python -m flows new --help"
 CHECK = "what would be odd or wrong with an experiment, within a minute: see python -m flows check --help"

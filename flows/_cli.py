@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 from uuid import UUID
@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.status import Status
 from rich.text import Text
 
-from flows import ROOT
+from flows import PRODUCTION, ROOT
 from ldsvm.datasets.files import snapshots
 from ldsvm.datasets.files.find import find
 from ldsvm.experiment import prepared
@@ -124,11 +124,33 @@ def note(text: str) -> None:
 
 
 def run_name() -> str:
-    """Return the name of a run, such as "retrain digits 2026-11-29 14:05"; Prefect calls it when the flow begins."""
+    """Return the name of a run: what, of which model or experiment, and for when, as "retrain digits 2026-11-29 03:30".
+
+    Prefect calls it when the flow begins. The time is the schedule's, however late the run begins.
+    """
     from prefect.runtime import flow_run
 
-    config = Path(str(flow_run.parameters.get("config", ""))).stem
-    return " ".join([flow_run.flow_name, *([config] if config else []), f"{datetime.now():%Y-%m-%d %H:%M}"])
+    given, what = flow_run.parameters, ""
+    with suppress(Exception):  # what is wrong with the file the flow says itself
+        config = load_any(str(given["config"]), tuple(given.get("overrides", ())))
+        asked = config.production if isinstance(config, Config) and flow_run.flow_name in PRODUCTION else None
+        what = asked.model if asked else config.name
+    when = flow_run.scheduled_start_time or datetime.now(UTC)
+    words = [flow_run.flow_name, what or Path(str(given.get("config", ""))).stem]
+    return " ".join([*filter(None, words), f"{when.astimezone():%Y-%m-%d %H:%M}"])
+
+
+def tag_run(**facts: str) -> None:
+    """Add tags such as "model digits version 3" to Prefect's run, by which its pages find it; errors are ignored.
+
+    MLflow's runs have the number of Prefect's run as their tag ldsvm.pipeline, and versions that of MLflow's run.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.runtime import flow_run
+
+    with suppress(Exception), get_client(sync_client=True) as client:
+        known = client.read_flow_run(UUID(flow_run.id)).tags
+        client.update_flow_run(UUID(flow_run.id), tags=[*known, *(f"{key} {value}" for key, value in facts.items())])
 
 
 class News:

@@ -8,13 +8,15 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows._cli import key, note, say, working
+from flows._cli import key, note, say, tag_run, working
 from flows._runtime import TRACKING
+from flows.alarms import raise_alarm
 from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
+from ldsvm.production.alarms import Kind
 from ldsvm.production.promotion import Challenge, Champion, Inspection
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report import retraining
@@ -60,8 +62,11 @@ def decide(
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
         comparison = promotion.compare(made, settings, registry.next_number(version))
-        new, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
+        new, promoted, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
         news(f"{new}, test error {percent(comparison.score.error)}")
+    kind: Kind = "promoted" if promoted else "refused"
+    raise_alarm(made.config, kind, f"{new}: {said}", version=str(new.number), data=made.prepared.digest)
+    tag_run(model=str(new), data=made.prepared.digest[:12], mlflow=new.run_id)
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 
@@ -69,5 +74,6 @@ def decide(
 @task(name="record", task_run_name="record", **TRACKING)
 def record_decision(config: Config, tracker: Tracker, inspection: Inspection, version: Version | None) -> None:
     """Record, in a run of its own, why nothing was trained."""
-    retraining.record_decision(config, tracker, inspection, version)
+    run = retraining.record_decision(config, tracker, inspection, version)
+    tag_run(model=str(version), data=inspection.sha256[:12], mlflow=run)
     note(inspection.decision.sentence)  # on the terminal the flow's last line says it

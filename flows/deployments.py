@@ -11,14 +11,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from flows import ROOT
-from flows._cli import say
 
 POOL = "local"
 FILE = ROOT / "prefect.yaml"
@@ -26,17 +25,22 @@ BUSY_SECONDS = 30.0  # how long a request is repeated: the database is one file,
 
 
 def post(api: str, path: str, **body: Any) -> Any:
-    """Return what the API at the address `api` answers to a POST.
+    """Return what the API at the address `api` answers to a POST, see `send`."""
+    return send(api, "POST", path, body)
+
+
+def send(api: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    """Return what the API at the address `api` answers, None when that is nothing.
 
     An answer 503 (busy) is followed by another try, after the seconds that it names, for BUSY_SECONDS in all.
     """
     kind = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{api}/{path}", json.dumps(body).encode(), kind)
+    request = urllib.request.Request(f"{api}/{path}", json.dumps(body or {}).encode(), kind, method=method)
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             with urllib.request.urlopen(request, timeout=max(1.0, end - time.monotonic())) as answer:
-                return json.load(answer)
+                return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             error.close()
             named = error.headers.get("Retry-After", "")
@@ -73,30 +77,54 @@ def _digest(one: dict[str, Any], *more: Any) -> str:
     return hashlib.sha256(json.dumps([one, source, *more]).encode()).hexdigest()
 
 
-def deploy(api: str, wanted: dict[str, str], folder: Path, log: Path) -> bool:
-    """Send the deployments that are new, changed or absent on the server; return whether that went well.
+class Deploying:
+    """Sends the deployments that are new, changed or absent on the server; the others keep what users changed in pages.
 
-    The others keep what a user changed in Prefect's pages. wanted: of `wanted_deployments`. folder: of the file that
-    remembers what was sent.
+    api: address of the server, which may still be starting: what is new or changed is on its way from now on, and sent
+    as soon as there is a pool. wanted: of `wanted_deployments`. memory: the file that remembers what was sent.
     """
-    memory = folder / "deployed.json"
-    present = set(_on_server(api))
-    if names := _outdated(wanted, memory, present):
-        command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
-        with log.open("wb") as out:
-            done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            return False
-        memory.write_text(json.dumps(wanted), encoding="utf-8")
-    return True
+
+    def __init__(self, api: str, wanted: dict[str, str], memory: Path, log: Path) -> None:
+        self._api, self._wanted, self._memory, self._log = api, wanted, memory, log
+        log.unlink(missing_ok=True)
+        self._names = _outdated(wanted, memory)
+        self._process = self._send(self._names)
+
+    def finish(self) -> bool:
+        """Wait until all is sent, and send what the server lacks; return whether that went well."""
+        fine = self._process is None or not self._process.wait()
+        if fine and (absent := self._wanted.keys() - _on_server(self._api).keys()):
+            self._process = self._send(names := sorted(absent))
+            self._names += names
+            fine = self._process is None or not self._process.wait()
+        if fine and self._names:
+            self._memory.write_text(json.dumps(self._wanted), encoding="utf-8")
+        return fine
+
+    def stop(self) -> None:
+        """End what is not finished."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _send(self, names: Collection[str]) -> subprocess.Popen[bytes] | None:
+        if not names:
+            return None
+        load = [f"--load={name}" for name in ("prefect.cli.deploy", "flows._runtime")]
+        quick = ["flows.launcher", *load, f"--after={self._api}/work_pools/{POOL}"]
+        command = [*quick, "prefect", "--no-prompt", "deploy", *(f"--name={name}" for name in names)]
+        with self._log.open("ab") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", *command], cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            )
 
 
-def _outdated(wanted: dict[str, str], memory: Path, present: Collection[str]) -> list[str]:
+def _outdated(wanted: dict[str, str], memory: Path) -> list[str]:
     try:
         sent = dict(json.loads(memory.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         sent = {}
-    return [name for name, digest in wanted.items() if sent.get(name) != digest or name not in present]
+    return [name for name, digest in wanted.items() if sent.get(name) != digest]
 
 
 def _on_server(api: str) -> dict[str, Any]:
@@ -115,10 +143,15 @@ def listing(api: str) -> list[str]:
     return sorted(lines)
 
 
-def mark_crashed(api: str) -> None:
-    """Set the unfinished runs of an ended worker to Crashed; call it only when no worker and no flow run is left."""
+def mark_crashed(api: str) -> list[str]:
+    """Set the unfinished runs of an ended worker to Crashed, and return a sentence on each.
+
+    Call it only when no worker and no flow run is left.
+    """
     states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
     crashed = {"type": "CRASHED", "name": "Crashed", "message": "its worker was ended"}
+    sentences = []
     for run in post(api, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}}):
         post(api, f"flow_runs/{run['id']}/set_state", state=crashed, force=True)
-        say(f"flow run {run['name']} had no worker any more and is now Crashed")
+        sentences.append(f"flow run {run['name']} had no worker any more and is now Crashed")
+    return sentences

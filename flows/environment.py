@@ -10,11 +10,12 @@ import sys
 import urllib.error
 import urllib.request
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from flows import ROOT
@@ -48,8 +49,8 @@ def configure_service(runs: Path, api_url: str, mlflow_port: int) -> None:
 
     What the user has set for Prefect is dropped: database and address must be ours, in the folder `runs`.
     """
-    for key in [key for key in os.environ if key.startswith("PREFECT_")]:
-        del os.environ[key]
+    for key in [key for key in os.environ if key.startswith("PREFECT_") or key == "PYTHONDONTWRITEBYTECODE"]:
+        del os.environ[key]  # the latter would let each process compile Prefect and MLflow anew
     configure(runs)
     os.environ |= {
         "PREFECT_API_URL": api_url,
@@ -81,19 +82,31 @@ def set_up_deployed_run() -> None:
 
     if flow_run.id is None:  # after a crash the worker itself loads the flow once more, to look for hooks
         return
+    try:
+        page = _open_store(flow_run.parameters, flow_run.id)
+    except Exception as error:
+        from flows.alarms import on_refused
+
+        on_refused(flow_run, error)
+        raise
+    logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
+    logger.info("MLflow UI: %s", page)
+
+
+def _open_store(given: Mapping[str, Any], number: str) -> str:
+    """Open the tracking store for a deployed run and return the link to it."""
     from flows._cli import load_any
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.tracking.client import Tracker, link
 
-    given, ours = flow_run.parameters, os.environ["LDSVM_RUNS"]
+    ours = os.environ["LDSVM_RUNS"]
     runs = (config := load_any(given["config"], given.get("overrides", ()))).paths.runs
-    logger = flow_run_logger(flow_run_id=UUID(flow_run.id), flow_run_name=flow_run.name)
     if runs != Path(ours):
         raise ConfigError(f"paths.runs is {runs}; allowed: {ours}, the folder of make up, or no such override.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
-        experiment_id = Tracker(runs, config.name, flow_run.id).experiment_id
-    logger.info("MLflow UI: %s", link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"]), flow_run.id))
+        experiment_id = Tracker(runs, config.name, number).experiment_id
+    return link(experiment_id, int(os.environ["LDSVM_MLFLOW_PORT"]), number)
 
 
 def check_api() -> None:

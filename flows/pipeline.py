@@ -8,12 +8,13 @@ from prefect import flow
 
 from flows._cli import load_any, load_variants, run_name
 from flows._runtime import compare, prepare_data
+from flows.alarms import on_crashed, on_failure
 from flows.study import run_study
 from flows.vary import vary
 from ldsvm.report.studies.config import StudyConfig
 
 
-@flow(name="pipeline", flow_run_name=run_name)
+@flow(name="pipeline", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
     """Run an experiment or a study from the data to the report. overrides: "key=value" lines that win over the file."""
     settings = load_any(config, overrides)

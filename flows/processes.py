@@ -119,7 +119,7 @@ def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 def check_port(port: int, variable: str) -> None:
     """Raise ConfigError, naming the variable that chose it, when a port cannot be listened on."""
-    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.config.yaml_merge import ConfigError
 
     try:
         socket.create_server(("127.0.0.1", port)).close()

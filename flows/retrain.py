@@ -9,6 +9,7 @@ from prefect.runtime import flow_run
 
 from flows._cli import experiment, production_section, run_name, say
 from flows._runtime import finish, run_contests, workers, write_report
+from flows.alarms import on_crashed, on_failure
 from flows.challenge import decide, look_for_news, prepare_challenger, record_decision
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
@@ -19,7 +20,7 @@ from ldsvm.report.publish import FACTS
 from ldsvm.tracking.client import Tracker
 
 
-@flow(name="retrain", flow_run_name=run_name)
+@flow(name="retrain", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def retrain(config: str, overrides: Sequence[str] = ()) -> str:
     """Train the model of an experiment's section production anew if there is reason to, and use it if it is better.
 

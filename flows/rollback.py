@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows._cli import experiment, production_section, run_name, say
+from flows._cli import experiment, production_section, run_name, say, tag_run
+from flows.alarms import on_crashed, on_failure, raise_alarm
 from ldsvm.production.registry import Registry
 from ldsvm.tracking.client import Tracker
 
 
-@flow(name="rollback", flow_run_name=run_name)
+@flow(name="rollback", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     """Let champion and previous change places and return the outcome in one sentence."""
     settings = experiment(config, overrides)
@@ -20,5 +21,7 @@ def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     now, before = Registry(tracker, production_section(settings, "rollback").model).rollback()
     with tracker.run(f"rollback · {now}", kind="rollback") as run:
         run.log({"champion": str(now), "previous": str(before)}, {})
+        tag_run(model=str(now), mlflow=run.id)
     say(said := f"{now} is the champion again, {before} is previous")
+    raise_alarm(settings, "rolled_back", said, version=str(now.number))
     return said

@@ -10,8 +10,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from flows import ROOT
-from flows._cli import experiment, key, production_section, run_name, say, working
-from flows.scored_rows import compared
+from flows._cli import experiment, key, production_section, run_name, tag_run, working
+from flows.alarms import on_crashed, on_failure
+from flows.scored_rows import compared, note_schema
 from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
@@ -19,12 +20,11 @@ from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch as watch_memory
 from ldsvm.production import scoring
 from ldsvm.production.registry import Registry
-from ldsvm.production.schema_check import remarks
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Tracker
 
 
-@flow(name="score", flow_run_name=run_name)
+@flow(name="score", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def score(config: str, overrides: Sequence[str] = ()) -> str:
     """Score the rows of production.score.input and return the outcome in one sentence."""
     settings = experiment(config, overrides)
@@ -46,15 +46,14 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
         with tracker.run(f"score · {version}", kind="score") as run:
             check_deployed(config, ROOT)  # once more, right before files are opened
             start, peak, check = time.perf_counter(), watch_memory(), Check(job.allowed, job.edited)
-            with compared(wanted, registry, version, model, job, run) as watch:
+            with compared(config, registry, version, model, job, run) as watch:
                 rows = scoring.score(job, model, lambda done: news(f"{done:,} rows"), check, watch)
             seconds, mib = time.perf_counter() - start, peak()
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
-            if check.sentences:
-                run.text("schema.txt", "\n".join(check.sentences))
-                for remark in remarks(check, "scored"):
-                    say(f"  {remark}")
-        memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
-        pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
+            tag_run(model=str(version), mlflow=run.id)
+            note_schema(check, run)
+        pace = (
+            f"{seconds:.1f} s ({rows / seconds:,.0f} a second{'' if mib is None else f', {mib:.0f} MiB at the peak'})"
+        )
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from flows._cli import say
+from flows.alarms import raise_alarm
+from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.production import ProductionConfig
+from ldsvm.experiment.config.schema import Config
 from ldsvm.production.drift import Profile
 from ldsvm.production.estimate import Held
+from ldsvm.production.promotion import production_rules
 from ldsvm.production.registry import Registry, RegistryFailed, Version
 from ldsvm.production.retraining import Alarm
+from ldsvm.production.schema_check import remarks
 from ldsvm.production.score_watch import Watch, drift_file, write
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Run
@@ -36,12 +41,13 @@ def watched(wanted: ProductionConfig, registry: Registry, version: Version, mode
 
 @contextmanager
 def compared(
-    wanted: ProductionConfig, registry: Registry, version: Version, model: Any, job: Scoring, run: Run
+    config: Config, registry: Registry, version: Version, model: Any, job: Scoring, run: Run
 ) -> Iterator[Watch | None]:  # fmt: skip
     """Yield what looks at the rows of a scoring, None where nothing is compared.
 
     Says and records afterwards how they differ from the training, also where an alarm ended the scoring.
     """
+    wanted = production_rules(config)
     assert wanted.score is not None
     watch = None if wanted.score.drift == "ignore" else watched(wanted, registry, version, model)
     if watch is None:
@@ -65,3 +71,19 @@ def compared(
             say(f"  Each input's figures: {file}")
             if found.alarms:
                 run.tag("ldsvm.alarm", found.alarms[0]["rows"])
+                if wanted.score.drift == "warn":  # else the flow fails, and that is told
+                    raise_alarm(config, "drift", _alarm(found.alarms), version=str(version.number))
+
+
+def note_schema(check: Check, run: Run) -> None:
+    """Say and record what the rows held that `schema.yaml` does not allow."""
+    if check.sentences:
+        run.text("schema.txt", "\n".join(check.sentences))
+        for remark in remarks(check, "scored"):
+            say(f"  {remark}")
+
+
+def _alarm(alarms: Sequence[dict[str, Any]]) -> str:
+    """Return one sentence on all chunks of a scoring that raised an alarm."""
+    others = f", and {len(alarms) - 1} more chunks," if len(alarms) > 1 else ""
+    return f"{alarms[0]['rows']}{others} do not look like the training: {' '.join(alarms[0]['reasons'])}"

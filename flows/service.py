@@ -1,84 +1,34 @@
 """What `make up`, `make down` and `make status` do: Prefect's server, MLflow's server and a worker, all on loopback.
 
 Each is a process group of its own, described by a file in RUNS/service, and only what such a file describes is ended. A
-flow run belongs to the worker's group. When its worker dies, Prefect may believe for ever that it runs, and then starts
-nothing new of its deployment. So before a worker starts, and after one was ended, the rest of its group is ended too,
-and runs of the pool that Prefect still takes for running are set to Crashed, which frees their place. Needs Linux.
+fourth process, the watch, starts again what has ended or fallen silent, see flows/watch.py. A flow run belongs to the
+worker's group. When its worker dies, Prefect may believe for ever that it runs, and then starts nothing new of its
+deployment. So before a worker starts, and after one was ended, the rest of its group is ended too, and runs of the pool
+that Prefect still takes for running are set to Crashed, which frees their place. Needs Linux.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import shutil
 import sys
 import time
-import urllib.request
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
-from flows import ROOT, deployments, environment, processes
-from flows._cli import working
+from flows import ROOT, automations, deployments, environment, processes, servers, watch
 from flows.deployments import POOL
-from flows.processes import Process
+from flows.service_settings import NAMES, SERVERS, WATCH, ServiceFailed, Settings
+from ldsvm.tracking.store import has_open_runs
 
-NAMES = ("prefect", "mlflow", "worker")  # in the order of their start
+TITLES = {"prefect": "Prefect", "mlflow": "MLflow", "worker": "the worker", WATCH: "the watch"}
 EPILOG = """
 variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000);
 DATA, folders, with : between them, that deployed runs may read and write besides data/, LDSVM_DATA_HOME and RUNS.
+LDSVM_WEBHOOK or LDSVM_WEBHOOK_FILE says where alarms are sent, see docs/how_to/alarms.md.
 exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the variables.
 """
-
-
-class ServiceFailed(RuntimeError):
-    """A service did not start; the message is one sentence and names its log."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Folder of results and logs, and the two ports."""
-
-    runs: Path
-    prefect: int
-    mlflow: int
-
-    @property
-    def api(self) -> str:
-        """Address of Prefect's API."""
-        return f"http://127.0.0.1:{self.prefect}/api"
-
-    def log(self, name: str) -> Path:
-        """Log of a service."""
-        return self.runs / "logs" / f"service-{name}.log"
-
-    def file(self, name: str) -> Path:
-        """File with number and start time of a service's process, and the two ports."""
-        return self.runs / "service" / f"{name}.pid"
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return what that file says, with the process under the key process; nothing when it cannot be read."""
-        try:
-            said = json.loads(self.file(name).read_text("utf-8"))
-            return {"process": Process(said["pid"], said["born"]), "ports": (said["prefect"], said["mlflow"])}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
-    def process(self, name: str) -> Process | None:
-        """Return the process that `up` started under this name, whether it still runs or not."""
-        return self.read(name).get("process")
-
-    def alive(self, name: str) -> bool:
-        """Whether that process still runs."""
-        process = self.process(name)
-        return process is not None and process.alive
-
-    def flow_runs(self) -> list[int]:
-        """Return the processes of the flow runs that go on: children of the worker."""
-        worker = self.process("worker")
-        return [] if worker is None else [pid for pid, up in worker.group("").items() if up == worker.pid]
 
 
 def up(settings: Settings) -> int:
@@ -86,13 +36,14 @@ def up(settings: Settings) -> int:
     absent = [name for name in NAMES if not settings.alive(name)]
     for name in NAMES:
         if name not in absent:
-            print(f"{name} runs already")
+            print(f"{name} runs already", flush=True)
     try:
-        with working(f"start {', '.join(absent)}; deploy" if absent else "deploy"):
-            _start(settings, absent)
+        _start(settings, absent)
     except BaseException:
         for name in reversed(absent):
-            _end(name, settings)
+            servers.end(name, settings)
+        if len(absent) == len(NAMES):
+            shutil.rmtree(settings.folder)
         raise
     client = os.path.relpath(Path(sys.executable).with_name("prefect"))
     print(f"Prefect UI  http://127.0.0.1:{settings.prefect}\nMLflow UI   http://127.0.0.1:{settings.mlflow}")
@@ -101,20 +52,68 @@ def up(settings: Settings) -> int:
     return 0
 
 
+def _start(settings: Settings, absent: Collection[str]) -> None:
+    """Start all at once: each imports for seconds, and waits by itself for what it needs."""
+    wanted, reactions = deployments.wanted_deployments(), automations.wanted_automations()
+    for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
+        if name in absent:
+            processes.check_port(getattr(settings, name), variable)
+    for name in SERVERS:
+        if name in absent:
+            servers.end(name, settings)  # a flow run may have outlived its worker
+            servers.launch(name, settings)
+    memory = settings.runs / "prefect" / "deployed.json"  # beside the database that has them
+    deploying = deployments.Deploying(settings.api, wanted, memory, settings.log("deploy"))
+    try:
+        _wait(SERVERS, settings)
+        if not deploying.finish():
+            raise ServiceFailed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
+        for sentence in automations.deploy(settings.api, reactions):
+            print(sentence, file=sys.stderr)
+    finally:
+        deploying.stop()
+    if absent:
+        servers.end(WATCH, settings)  # it begins anew to count
+        (settings.folder / watch.MEMORY).unlink(missing_ok=True)
+        servers.launch(WATCH, settings)
+
+
+def _wait(names: Sequence[str], settings: Settings) -> None:
+    """Wait until all answer, and say for what: on a terminal in one line, elsewhere in a line when one answers."""
+    begin, moving = time.monotonic(), sys.stderr.isatty()
+    waiting = list(names)
+    while waiting:
+        for name in list(waiting):
+            passed = time.monotonic() - begin
+            if servers.healthy(name, settings):
+                waiting.remove(name)
+                if passed > 1.0:  # what ran already is not worth a line
+                    line = f"{passed:6.1f} s  {TITLES[name]} answers"
+                    print(f"\r{line:60s}" if moving else line, file=sys.stderr, flush=True)
+            elif not settings.alive(name) or passed > processes.START_SECONDS:
+                raise ServiceFailed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
+        if moving and waiting:
+            line = f"waiting for {', '.join(TITLES[name] for name in waiting)}, {time.monotonic() - begin:.0f} s"
+            print(f"\r{line:60s}", end="", file=sys.stderr, flush=True)
+        time.sleep(0.2 if waiting else 0.0)
+
+
 def down(settings: Settings) -> int:
-    """End what `up` started: the worker and its flow runs first, while Prefect can still record their end."""
+    """End what `up` started: the watch, then the worker and its flow runs, while Prefect can still record their end."""
     known = [name for name in reversed(NAMES) if settings.file(name).exists()]
     if "worker" in known and (running := len(settings.flow_runs())):
-        print(f"{running} flow runs are stopped; what they finished is kept")
+        print(f"{running} flow runs are stopped; what they finished is kept", flush=True)
     for name in known:
-        _end(name, settings)
-        if name == "worker" and _healthy("prefect", settings):
-            deployments.mark_crashed(settings.api)
-        print(f"{name} ended")
-    if "worker" in known:
+        servers.end(name, settings)
+        if name == "worker" and servers.healthy("prefect", settings):
+            for sentence in deployments.mark_crashed(settings.api):
+                print(sentence)
+        print(f"{name} ended", flush=True)
+    if "worker" in known and has_open_runs(settings.runs):  # a killed flow run left them so
         from ldsvm.tracking.client import sweep
 
-        sweep(settings.runs)  # MLflow runs that a killed flow run left RUNNING
+        sweep(settings.runs)
+    shutil.rmtree(settings.folder)  # with the lock in it, which others who wait for it notice
     if not known:
         print("nothing runs")
     return 0
@@ -122,84 +121,26 @@ def down(settings: Settings) -> int:
 
 def status(settings: Settings) -> int:
     """Print what runs, how it is, and the deployments; return 1 when something that `up` started is not well."""
-    states = {}
+    found, fine = watch.records(settings), True
     for name in NAMES:
-        states[name] = "does not run"
+        state = "does not run"
         if settings.alive(name):
-            states[name] = "healthy" if _healthy(name, settings) else "does not answer"
+            state = "healthy" if servers.healthy(name, settings) else "does not answer"
         elif settings.file(name).exists():
-            states[name] = f"died, see {settings.log(name)}"
-        place = f"pool {POOL}" if name == "worker" else f"http://127.0.0.1:{getattr(settings, name)}"
-        print(f"{name:12s}{place:28s}{states[name]}")
-    for line in deployments.listing(settings.api) if states["prefect"] == "healthy" else ():
+            state = f"died, see {settings.log(name)}"
+        fine &= state in ("healthy", "does not run")
+        more = found[name].say() if name in found else "make up starts it again" if state.startswith("died") else ""
+        place = {"worker": f"pool {POOL}", WATCH: "restarts what ends"}.get(name)
+        place = place or f"http://127.0.0.1:{getattr(settings, name)}"
+        print(f"{name:12s}{place:28s}{', '.join(filter(None, [state, more]))}")
+    for line in deployments.listing(settings.api) if servers.healthy("prefect", settings) else ():
         print(f"{'deployment':12s}{line}")
-    return int(not set(states.values()) <= {"healthy", "does not run"})
-
-
-def _start(settings: Settings, names: Sequence[str]) -> None:
-    from ldsvm.tracking.client import Tracker, store_uri
-
-    wanted = deployments.wanted_deployments()
-    for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
-        if name in names:
-            processes.check_port(getattr(settings, name), variable)
-    address = ["--host", "127.0.0.1", "--port"]
-    if "prefect" in names:
-        _launch("prefect", ["prefect", "server", "start", *address, str(settings.prefect)], settings)
-    if "mlflow" in names:
-        Tracker(settings.runs, "Default").client.search_experiments(max_results=1)  # creates the store, alone
-        store = ["--workers", "1", "--backend-store-uri", store_uri(settings.runs)]
-        _launch("mlflow", ["mlflow", "server", *address, str(settings.mlflow), *store], settings)
-    _wait("prefect", settings)
-    if "worker" in names:
-        _end("worker", settings)  # a flow run may have outlived it
-        deployments.mark_crashed(settings.api)
-        worker = ["worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"]
-        _launch("worker", ["prefect", *worker], settings)
-    _wait("worker", settings)  # it also makes the pool
-    if not deployments.deploy(settings.api, wanted, settings.file("worker").parent, settings.log("deploy")):
-        raise ServiceFailed(f"prefect.yaml could not be deployed (log: {settings.log('deploy')})")
-    _wait("mlflow", settings)  # it starts slowest, and nothing above needs it
-
-
-def _launch(name: str, command: Sequence[str], settings: Settings) -> None:
-    process = processes.launch(command, settings.log(name))
-    said = {**asdict(process), "prefect": settings.prefect, "mlflow": settings.mlflow}
-    settings.file(name).write_text(json.dumps(said), encoding="utf-8")
-
-
-def _wait(name: str, settings: Settings) -> None:
-    end = time.monotonic() + processes.START_SECONDS
-    while not _healthy(name, settings):
-        if not settings.alive(name) or time.monotonic() > end:
-            raise ServiceFailed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
-        time.sleep(0.2)
-
-
-def _healthy(name: str, settings: Settings) -> bool:
-    """Whether a service answers; a worker does when Prefect has had a heartbeat of it since it was started."""
-    try:
-        if name == "worker":
-            since = settings.file(name).stat().st_mtime
-            found = deployments.post(settings.api, f"work_pools/{POOL}/workers/filter")
-            heard = [one["last_heartbeat_time"] for one in found if one["status"] == "ONLINE"]
-            return any(datetime.fromisoformat(moment).timestamp() > since for moment in heard)
-        path = {"prefect": f"{settings.api}/health", "mlflow": f"http://127.0.0.1:{settings.mlflow}/health"}[name]
-        with urllib.request.urlopen(path, timeout=5):
-            return True
-    except (OSError, ValueError):
-        return False
-
-
-def _end(name: str, settings: Settings) -> None:
-    if process := settings.process(name):
-        process.end(f"LDSVM_RUNS={settings.runs}")
-    settings.file(name).unlink(missing_ok=True)
+    return int(not fine)
 
 
 def _settings() -> Settings:
     """Return what the variables say."""
-    from ldsvm.experiment.config.load import ConfigError
+    from ldsvm.experiment.config.yaml_merge import ConfigError
 
     ports = {}
     for variable, usual in (("PREFECT_PORT", "4200"), ("PORT", "5000")):
@@ -232,9 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("action", choices=("up", "down", "status"))
     action = parser.parse_args(arguments).action
     from ldsvm.atomic import alone
-    from ldsvm.experiment.config.load import ConfigError
     from ldsvm.experiment.config.places import check_runs
-    from ldsvm.experiment.search.failure import sentence
+    from ldsvm.experiment.config.yaml_merge import ConfigError
 
     try:
         if sys.platform != "linux":
@@ -243,12 +183,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_runs(settings.runs)
         if action == "status":
             return _act(action, settings)
-        with alone(settings.file("worker").parent):
+        with alone(settings.folder):
             return _act(action, settings)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
     except Exception as error:
+        from ldsvm.experiment.search.failure import sentence
+
         why = str(error) if isinstance(error, ServiceFailed) else f"{sentence(error)} (logs: {settings.log('*')})"
         print(f"{action} failed: {why}", file=sys.stderr)
         return 1

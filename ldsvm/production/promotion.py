@@ -118,7 +118,7 @@ def settings_digest(config: Config) -> str:
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods", "judge"}
     wanted |= {"costs"} if config.costs else set()
     said = config.model_dump(mode="json", include=wanted)
-    for key in ("acknowledge", "score", "schema"):
+    for key in ("acknowledge", "alarms", "score", "schema"):
         del said["production"][key]
     if not production_rules(config).gate.names:  # as it was before there were metrics
         for key in ("metric", "metrics"):

@@ -24,8 +24,11 @@ def register(
     tracker: Tracker,
     registry: Registry,
     champion: Version | None,
-) -> tuple[Version, str, str]:
-    """Register a challenger, promote it if the gate lets it pass; return its version, the outcome, and the card."""
+) -> tuple[Version, bool, str, str]:
+    """Register a challenger, promote it if the gate lets it pass.
+
+    Returns its version, whether it is the champion now, the outcome in one sentence, and the card.
+    """
     config, prepared = made.config, made.prepared
     with tracker.run("retrain", kind="retrain") as run:
         track_dataset(run, [prepared], config.problems[0].name)
@@ -45,11 +48,11 @@ def register(
         run.text("drift.json", json.dumps(asdict(inspection), indent=1))
         shown = [error, *(f"{name} {value}" for name, value in measured.items())]
         run.describe(name=" · ".join(["retrain", str(new), *shown, said.partition(":")[0]]), note=text)
-    return new, said, text
+    return new, promoted, said, text
 
 
-def record_decision(config: Config, tracker: Tracker, inspection: Inspection, champion: Version | None) -> None:
-    """Record, in a run of its own, why nothing was trained."""
+def record_decision(config: Config, tracker: Tracker, inspection: Inspection, champion: Version | None) -> str:
+    """Record, in a run of its own, why nothing was trained; return the run's number."""
     decision, data = inspection.decision, config.dataset
     with tracker.run(f"retrain · {decision.action}", kind="retrain") as run:
         run.dataset(data.name, inspection.sha256[:12], str(data.path or data.name), {"new rows": inspection.new})
@@ -59,6 +62,7 @@ def record_decision(config: Config, tracker: Tracker, inspection: Inspection, ch
         run.text("drift.json", json.dumps(asdict(inspection), indent=1))
         run.describe(note=escape(decision.sentence))
         run.failure = decision.sentence if decision.action == "alarm" else None
+    return run.id
 
 
 def _measured(config: Config, score: Score) -> dict[str, str]:

@@ -20,6 +20,18 @@ def store_uri(runs: Path) -> str:
     return f"sqlite:///{runs.resolve() / NAME}"
 
 
+def has_open_runs(runs: Path) -> bool:
+    """Whether runs of the store are RUNNING, as far as a look without MLflow, whose import takes seconds, can tell."""
+    file = runs / NAME
+    if not file.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=LOCK_SECONDS, uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM runs WHERE status = 'RUNNING' LIMIT 1").fetchone() is not None
+    except sqlite3.Error:
+        return True  # whatever it is, MLflow says it
+
+
 class TrackingFailed(RuntimeError):
     """The tracking store cannot be used; one sentence that ends with what would help.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -12,11 +13,15 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 import pytest
+from prefect.client.orchestration import get_client
 from sklearn.datasets import load_digits
+
+from ldsvm.production.alarms import journal
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (
@@ -81,7 +86,7 @@ def aliases(place: Path) -> dict[str, int]:
 
 @pytest.mark.timeout(600)
 def test_trained_refused_promoted_scored_and_rolled_back(
-    call: Call, command: Callable[..., tuple[int, str, str]], tmp_path: Path
+    call: Call, command: Callable[..., tuple[int, str, str]], prefect: Any, tmp_path: Path
 ) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
     assert (code, said) == (2, "x.csv: there is no such file or folder.")
@@ -124,6 +129,29 @@ def test_trained_refused_promoted_scored_and_rolled_back(
     found = tracked(tmp_path)
     assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
     assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
+    with prefect.used():
+        _alarms_name_the_version_and_prefects_runs_what_they_made(tmp_path)
+
+
+def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> None:
+    every = list(journal(place / "runs"))
+    kinds = ["failed", "promoted", "refused", "promoted", "rolled_back", "drift"]
+    assert [one["kind"] for one in every] == kinds and not any(one["sent"] for one in every)
+    assert [one["version"] for one in every] == ["", "1", "2", "3", "1", ""]
+    assert "No version of digits is champion" in every[0]["sentence"]
+    assert every[2]["sentence"].startswith("digits version 2: Refused: n_basis is 40, above 39; ")
+    assert " % of the inputs have drifted" in every[5]["sentence"]
+    assert all(re.fullmatch(r"(score|retrain|rollback) digits \d{4}-\d\d-\d\d \d\d:\d\d", one["run"]) for one in every)
+    assert {one["model"] for one in every} == {"digits"}
+    query = "select t.value, v.version, r.value from model_versions v join tags t on t.run_uuid = v.run_id and t.key = "
+    query += "'ldsvm.pipeline' join model_version_tags r on r.version = v.version and r.key = 'ldsvm.data'"
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        made = store.execute(f"{query} order by v.version").fetchall()
+    for (number, version, digest), told in zip(made, [every[1], every[2], every[3]], strict=True):
+        with get_client(sync_client=True) as client:
+            tags = client.read_flow_run(UUID(number)).tags
+        assert f"model digits version {version}" in tags and f"data {digest[:12]}" in tags
+        assert (told["version"], told["data"]) == (str(version), digest)
 
 
 @pytest.mark.timeout(300)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -249,19 +250,21 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
     code, present = 0, set[str]()
     sent: list[str] = []
 
-    def run(command: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(command: Sequence[str], **_: object) -> Mock:
         sent[:] = [part.removeprefix("--name=") for part in command if part.startswith("--name=")]
-        return subprocess.CompletedProcess(command, code)
+        return Mock(wait=lambda: code)
 
     def deploy() -> list[str]:
         sent.clear()
-        assert deployments.deploy("api", deployments.wanted_deployments(), tmp_path, tmp_path / "log") == (code == 0)
+        wanted, memory = deployments.wanted_deployments(), tmp_path / "deployed.json"
+        deploying = deployments.Deploying("api", wanted, memory, tmp_path / "log")
+        present.update(name for name in sent if not code)  # which has then been sent before it is looked
+        assert deploying.finish() == (code == 0)
         return list(sent)
 
     monkeypatch.setattr(deployments, "_on_server", lambda _: {name: {} for name in present})
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "Popen", run)
     assert deploy() == EVERY
-    present.update(EVERY)
     assert deploy() == []
     present.remove("pipeline/pcmac")
     assert deploy() == ["pipeline/pcmac"]

@@ -27,6 +27,7 @@ from flows import deployments
 from flows.deployments import post
 from flows.processes import Process, free_ports
 from flows.service import main
+from ldsvm.production.alarms import journal
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).with_name("tiny.yaml")
@@ -165,7 +166,7 @@ def test_the_whole_life_of_a_service(service: Service, missing: Missing | None, 
         _so_do_prefects_own_pages(service, missing)
     _a_run_for_another_folder_is_refused(service)
     _a_run_whose_process_is_killed_is_crashed_at_once(service)
-    _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service)
+    _a_run_that_was_killed_with_its_worker_is_crashed_and_what_died_starts_again(service)
     missed = _so_is_a_run_whose_worker_was_asked_to_end(service)
     _of_the_runs_that_were_missed_one_is_made_up_for(service, missed)
     _down_leaves_nothing_behind(service)
@@ -217,24 +218,24 @@ def _a_run_whose_process_is_killed_is_crashed_at_once(service: Service) -> None:
     assert service.tracked("RUNNING") > 0  # the tracking store hears of it from the next run
 
 
-def _a_run_that_was_killed_with_its_worker_is_crashed_by_the_next_up(service: Service) -> None:
+def _a_run_that_was_killed_with_its_worker_is_crashed_and_what_died_starts_again(service: Service) -> None:
     before = service.tracked("KILLED")
     left = service.start("digits")
     wait_for(lambda: service.tracked("KILLED") > before, "the second run marks what the first one left")
     wait_for(lambda: service.tracked("RUNNING") > 0, "the second run computes")
     service.ask(f"deployments/{service.number('own-table')}/pause_deployment")  # as a user does in Prefect's pages
-    worker, servers = service.process("worker"), [service.process("prefect"), service.process("mlflow")]
-    for number in (worker.pid, *service.flow_runs()):
+    worker, mlflow, prefect = map(service.process, ("worker", "mlflow", "prefect"))
+    for number in (worker.pid, mlflow.pid, *service.flow_runs()):
         os.kill(number, signal.SIGKILL)
-    wait_for(lambda: not worker.alive and not service.flow_runs(), "both are gone")
-    assert service.state(left) == "RUNNING"  # so Prefect believes
-    code, said, _ = service.here("status")
-    assert (code, "died, see" in said) == (1, True)
-    code, said, err = service.here("up")
+    wait_for(lambda: service.state(left) == "CRASHED", "the watch has started a worker, which marks the run")
+    assert service.process("worker") != worker and service.process("mlflow") != mlflow
+    assert service.process("prefect") == prefect
+    code, said, err = service.here("up")  # which waits until all is well
     assert code == 0, err
-    assert ("prefect runs already" in said, "worker runs already" in said) == (True, False)
-    assert [service.process("prefect"), service.process("mlflow")] == servers
-    assert service.state(left) == "CRASHED"
+    assert said.count("runs already") == 4
+    assert service.process("prefect") == prefect
+    said = service.here("status")[1]
+    assert re.search("mlflow .* healthy, restarted once", said) and re.search("worker .* healthy, restarted once", said)
     assert [one["name"] for one in service.ask("deployments/filter") if one["paused"]] == ["own-table"]
 
 
@@ -249,9 +250,7 @@ def _so_is_a_run_whose_worker_was_asked_to_end(service: Service) -> list[str]:
     wait_for(lambda: not worker.alive, "the worker has ended")
     assert service.state(left) == "RUNNING"  # so Prefect believes
     missed = [service.start("digits"), service.start("digits")]
-    code, _, err = service.here("up")
-    assert code == 0, err
-    assert service.state(left) == "CRASHED"
+    wait_for(lambda: service.state(left) == "CRASHED", "the watch has started a worker once more")
     return missed
 
 
@@ -264,15 +263,20 @@ def _of_the_runs_that_were_missed_one_is_made_up_for(service: Service, missed: l
     assert service.process("worker") == worker
     assert service.state(running) == "RUNNING"
     code, said, _ = service.here("status")
-    assert (code, said.count("healthy")) == (0, 3)
+    assert (code, said.count("healthy"), said.count("restarted 2 times")) == (0, 4, 1)
     for name in deployments.wanted_deployments():
         assert re.search(rf"{name} .* Europe/Berlin \(off\)", said)
 
 
 def _down_leaves_nothing_behind(service: Service) -> None:
+    """Also when the watch and a server have been killed, each of which the status names."""
     assert len(service.processes()) > 4
+    for name in ("watch", "mlflow"):
+        os.kill(service.process(name).pid, signal.SIGKILL)
+    code, said, _ = service.here("status")
+    assert (code, said.count("died, see"), said.count("make up starts it again")) == (1, 2, 2)
     assert service.call("down").returncode == 0
-    assert service.processes() == {}
+    assert service.processes() == {} and not (service.runs / "service").exists()
     for port in (service.prefect, service.mlflow):
         socket.create_server(("127.0.0.1", port)).close()
     store = service.runs / "prefect" / "prefect.db"
@@ -280,6 +284,10 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert states[:5] == ["COMPLETED", *["CRASHED"] * 4] and sorted(states[5:]) == ["CANCELLED", "CRASHED"]
     assert column(store, "select active_slots from concurrency_limit_v2") == [0] * len(deployments.wanted_deployments())
     assert service.tracked("RUNNING") == 0
+    told = [(one["kind"], one["sentence"]) for one in journal(service.runs)]
+    assert sorted(kind for kind, _ in told) == ["crashed"] * 4 + ["failed"]
+    assert all("pipeline tiny" in sentence for kind, sentence in told if kind == "crashed")
+    assert [sentence for kind, sentence in told if kind == "failed"][0].startswith("paths.runs is ")
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
     assert service.here("down")[:2] == (0, "nothing runs\n")
@@ -293,7 +301,7 @@ def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(se
     last = err.splitlines()[-1]
     assert last.startswith("up failed: prefect ended") and last.endswith(f"{service.runs}/logs/service-prefect.log")
     assert "Traceback" not in err
-    assert service.processes() == {} and list((service.runs / "service").glob("*.pid")) == []
+    assert service.processes() == {} and not (service.runs / "service").exists()
 
 
 def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(tmp_path: Path) -> None:

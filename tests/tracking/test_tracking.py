@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +30,7 @@ from ldsvm.metrics import Measured
 from ldsvm.tracking import client, results, run_owner
 from ldsvm.tracking.client import STEP_METRICS, Tracker, TrackingFailed
 from ldsvm.tracking.results import track_dataset, track_trials
+from ldsvm.tracking.store import has_open_runs
 from ldsvm.tracking.system import system_metrics
 
 # MLflow 3.17 itself uses a loading strategy that its database library has deprecated, and warns about its own types.
@@ -250,8 +253,19 @@ def test_every_experiment_of_the_store_is_swept(tracker: Tracker) -> None:
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with Tracker(tracker.runs, "another").run("dead", kind="method") as dead:
         tracker.client.set_tag(dead.id, run_owner.PID, done.stdout.decode().strip())
+        assert has_open_runs(tracker.runs)
         assert client.sweep(tracker.runs) == 1
         assert status(tracker, dead.id) == "KILLED"
+
+
+def test_a_look_without_mlflow_finds_open_runs_alone(tmp_path: Path) -> None:
+    assert not has_open_runs(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as store, store:
+        store.execute("create table runs (status)")
+        store.execute("insert into runs values ('FINISHED')")
+    assert not has_open_runs(tmp_path)
+    (tmp_path / "mlflow.db").write_text("damaged, of which MLflow says more than we could")
+    assert has_open_runs(tmp_path)
 
 
 def test_the_links_open_a_view_that_the_experiment_has(tracker: Tracker) -> None:

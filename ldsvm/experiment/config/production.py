@@ -22,6 +22,7 @@ def _encoding(name: str) -> str:
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
 Encoding = Annotated[str, AfterValidator(_encoding)]
+AlarmKind = Literal["failed", "crashed", "drift", "refused", "promoted", "rolled_back"]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
@@ -162,7 +163,9 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
     more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
     case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
-    line, since in a file it would turn all alarms off. schema: see `SchemaRule`. score: what the flow score does.
+    line, since in a file it would turn all alarms off. alarms: of what people are told, through the webhook of the
+    variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused or promoted, a
+    rollback. schema: see `SchemaRule`. score: what the flow score does.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
@@ -173,6 +176,7 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     trials: int = Field(default=9, ge=1)
     lost_share: float = Field(default=0.5, ge=0, le=1)
     acknowledge: bool = False
+    alarms: tuple[AlarmKind, ...] = ("failed", "crashed", "drift", "refused", "promoted", "rolled_back")
     drift: DriftConfig = DriftConfig()
     gate: GateConfig = GateConfig()
     score: ScoreConfig | None = None

@@ -1,0 +1,27 @@
+"""The worker of `make up`: Prefect's own, which first frees the places of runs that an earlier worker left.
+
+`python -m flows.worker`, with PREFECT_API_URL; started by flows/servers.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flows.deployments import POOL, mark_crashed
+from flows.launcher import hurry, run
+from ldsvm.production.alarms import Message, send
+
+
+def main() -> None:
+    """Import Prefect, wait for its server, mark what was left, and work."""
+    api = os.environ["PREFECT_API_URL"]
+    hurry(["prefect.cli.worker", "prefect.cli._worker_utils", "prefect.workers.process"], f"{api}/health")
+    for sentence in mark_crashed(api):
+        print(sentence, flush=True)
+        send(Message("crashed", sentence), Path(os.environ["LDSVM_RUNS"]), print)
+    run(["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"])
+
+
+if __name__ == "__main__":
+    main()
