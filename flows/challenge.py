@@ -8,6 +8,7 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 
+from flows import timeline
 from flows._cli import key, note, say, tag_run, working
 from flows._runtime import TRACKING
 from flows.alarms import raise_alarm
@@ -67,13 +68,15 @@ def decide(
     kind: Kind = "promoted" if promoted else "refused"
     raise_alarm(made.config, kind, f"{new}: {said}", version=str(new.number), data=made.prepared.digest)
     tag_run(model=str(new), data=made.prepared.digest[:12], mlflow=new.run_id)
+    timeline.remember(made.config, registry, timeline.trained(comparison, inspection, new, promoted, version, said))
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 
 
 @task(name="record", task_run_name="record", **TRACKING)
-def record_decision(config: Config, tracker: Tracker, inspection: Inspection, version: Version | None) -> None:
+def record_decision(config: Config, registry: Registry, inspection: Inspection, version: Version | None) -> None:
     """Record, in a run of its own, why nothing was trained."""
-    run = retraining.record_decision(config, tracker, inspection, version)
+    run = retraining.record_decision(config, registry.tracker, inspection, version)
     tag_run(model=str(version), data=inspection.sha256[:12], mlflow=run)
+    timeline.remember(config, registry, timeline.not_trained(inspection, version, run))
     note(inspection.decision.sentence)  # on the terminal the flow's last line says it

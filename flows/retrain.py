@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows import timeline
 from flows._cli import experiment, production_section, run_name, say
 from flows._runtime import finish, run_contests, workers, write_report
 from flows.alarms import on_crashed, on_failure
@@ -42,8 +43,9 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     inspection = look_for_news(settings, champion, version, registry.challenger_facts(version), registry.acknowledged())
     if version is not None and asked.acknowledge:
         registry.acknowledge(inspection.sha256)
+        timeline.remember(settings, registry, timeline.acknowledged(inspection, version))
     if inspection.decision.action != "retrain":
-        record_decision(settings, tracker, inspection, version)
+        record_decision(settings, registry, inspection, version)
         if inspection.decision.action == "alarm":
             raise Alarm(
                 "\n  ".join([f"{asked.model} is not trained again, for an alarm:", *inspection.decision.reasons])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows import timeline
 from flows._cli import experiment, production_section, run_name, say, tag_run
 from flows.alarms import on_crashed, on_failure, raise_alarm
 from ldsvm.production.registry import Registry
@@ -18,10 +19,12 @@ def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     """Let champion and previous change places and return the outcome in one sentence."""
     settings = experiment(config, overrides)
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
-    now, before = Registry(tracker, production_section(settings, "rollback").model).rollback()
+    registry = Registry(tracker, production_section(settings, "rollback").model)
+    now, before = registry.rollback()
     with tracker.run(f"rollback · {now}", kind="rollback") as run:
         run.log({"champion": str(now), "previous": str(before)}, {})
         tag_run(model=str(now), mlflow=run.id)
     say(said := f"{now} is the champion again, {before} is previous")
+    timeline.remember(settings, registry, timeline.rolled_back(now, said, run.id))
     raise_alarm(settings, "rolled_back", said, version=str(now.number))
     return said

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from flows import timeline
 from flows._cli import say
 from flows.alarms import raise_alarm
 from ldsvm.datasets.table_schema import Check
@@ -69,6 +70,7 @@ def compared(
             for sentence in found.sentences:
                 say(f"  {sentence}")
             say(f"  Each input's figures: {file}")
+            timeline.remember(config, registry, timeline.scored(found, version, run.id))
             if found.alarms:
                 run.tag("ldsvm.alarm", found.alarms[0]["rows"])
                 if wanted.score.drift == "warn":  # else the flow fails, and that is told

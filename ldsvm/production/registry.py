@@ -31,6 +31,7 @@ NONE = "0"  # in place of a version's number
 LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: how many have challenged it
 ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the data that a person has acknowledged
 MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
+TIMELINE = "ldsvm.timeline"  # tag of the model: the run whose metrics are its life, point by point
 MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
 
@@ -131,6 +132,18 @@ class Registry:
     def acknowledge(self, digest: str) -> None:
         """Remember the digest of data that a person has acknowledged."""
         self.client.set_registered_model_tag(self.name, ACKNOWLEDGED, digest)
+
+    def timeline(self) -> Run:
+        """Return the run whose metrics show the model over the dates, made when there is none."""
+        known = self._model().tags.get(TIMELINE)
+        if known is not None and self.tracker.knows(known):
+            return self.tracker.get(known)
+        with self._alone():
+            self._create_if_missing()
+        with self.tracker.run(f"timeline · {self.name}", kind="timeline") as run:
+            run.describe(note=f"The metrics of this run show {self.name} in production, a point for each event.")
+        self.client.set_registered_model_tag(self.name, TIMELINE, run.id)
+        return run
 
     def version(self, number: int) -> Version:
         """Return one version by its number."""

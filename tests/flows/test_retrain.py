@@ -22,6 +22,7 @@ from prefect.client.orchestration import get_client
 from sklearn.datasets import load_digits
 
 from ldsvm.production.alarms import journal
+from ldsvm.production.timeline import events
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = (
@@ -129,8 +130,26 @@ def test_trained_refused_promoted_scored_and_rolled_back(
     found = tracked(tmp_path)
     assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
     assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
+    _timeline_tells_the_whole_life(tmp_path)
     with prefect.used():
         _alarms_name_the_version_and_prefects_runs_what_they_made(tmp_path)
+
+
+def _timeline_tells_the_whole_life(place: Path) -> None:
+    found = events(place / "runs", "digits")
+    assert [(one.kind, one.outcome, one.champion) for one in found] == [
+        ("retrain", "promoted", "1"), ("retrain", "skip", "1"), ("retrain", "refused", "1"), ("retrain", "skip", "1"),
+        ("acknowledge", "acknowledged", "1"), ("retrain", "promoted", "3"), ("score", "alarm", "3"),
+        ("rollback", "rolled back", "1"), ("retrain", "alarm", "1"),
+    ]  # fmt: skip
+    assert found[2].reasons[0] == "n_basis is 40, above 39" and found[2].error is not None and found[4].by
+    assert found[4].data == found[5].data != found[8].data and found[8].drifted_share > 0.5
+    text = (place / "runs" / "registry" / "digits" / "timeline.html").read_text("utf-8")
+    assert "Version 1 is the champion since " in text and "n_basis is 40, above 39" in text
+    query = "select m.value from metrics m join tags t on t.run_uuid = m.run_uuid and t.key = 'ldsvm.kind' "
+    query += "where t.value = 'timeline' and m.key = 'champion_version' order by m.step"
+    with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
+        assert [value for (value,) in store.execute(query)] == [float(one.champion) for one in found]
 
 
 def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> None:

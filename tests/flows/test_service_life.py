@@ -287,7 +287,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     told = [(one["kind"], one["sentence"]) for one in journal(service.runs)]
     assert sorted(kind for kind, _ in told) == ["crashed"] * 4 + ["failed"]
     assert all("pipeline tiny" in sentence for kind, sentence in told if kind == "crashed")
-    assert [sentence for kind, sentence in told if kind == "failed"][0].startswith("paths.runs is ")
+    assert next(sentence for kind, sentence in told if kind == "failed").startswith("paths.runs is ")
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed
     assert service.here("down")[:2] == (0, "nothing runs\n")
