@@ -67,12 +67,11 @@ class _Umap:
         self.map, self.labels = UMAP(n_neighbors=n_neighbors, random_state=seed), labels
 
     def fit(self, X: Any, y: Any) -> _Umap:
-        self.map.fit(X, y if self.labels else None)
+        self.X, _ = X, self.map.fit(X, y if self.labels else None)
         return self
 
     def transform(self, X: Any) -> Any:
-        known = self.map.embedding_
-        return known if len(X) == len(known) else self.map.transform(X)
+        return self.map.embedding_ if X is self.X else self.map.transform(X)
 
 
 def _digits(seed: int) -> tuple[Any, ...]:

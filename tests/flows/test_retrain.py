@@ -139,7 +139,7 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
     found = events(place / "runs", "digits")
     assert [(one.kind, one.outcome, one.champion) for one in found] == [
         ("retrain", "promoted", "1"), ("retrain", "skip", "1"), ("retrain", "refused", "1"), ("retrain", "skip", "1"),
-        ("acknowledge", "acknowledged", "1"), ("retrain", "promoted", "3"), ("score", "alarm", "3"),
+        ("acknowledge", "acknowledged", "1"), ("retrain", "promoted", "3"), ("score", "scored", "3"),
         ("rollback", "rolled back", "1"), ("retrain", "alarm", "1"),
     ]  # fmt: skip
     assert found[2].reasons[0] == "n_basis is 40, above 39" and found[2].error is not None and found[4].by
