@@ -15,6 +15,7 @@ from ldsvm.report.plotting.timeline import drift_over_time, errors_over_time
 from ldsvm.report.tables import markdown
 
 MOST = 200  # events that the page lists, the latest
+REASONS = 3  # of an event, the first
 SHORT = 10  # events that Prefect's page lists
 Table = tuple[list[str], list[list[str]]]
 
@@ -38,7 +39,8 @@ def terms(events: Iterable[Event]) -> list[Term]:
             continue
         if found:
             found[-1] = Term(**{**vars(found[-1]), "until": event.time})
-        error = event.challenger_error if event.challenger == event.champion else event.error
+        earlier = next((term.error for term in found if term.version == event.champion), None)
+        error = event.challenger_error if event.challenger == event.champion else event.error or earlier
         found.append(Term(event.champion, event.time, "", event.outcome, error))
     return found
 
@@ -74,7 +76,7 @@ def standing(found: Sequence[Event]) -> str:
     now = known[-1]
     said = f"Version {now.version} is the champion since {_day(now.since)}"
     said += "." if now.error is None else f", with an error of {_interval(now.error)} on rows with labels."
-    guesses = [event for event in found if event.estimate is not None and event.champion == now.version]
+    guesses = [one for one in found if one.kind == "score" and one.estimate and one.champion == now.version]
     if guesses:
         last = guesses[-1]
         said += (
@@ -100,24 +102,36 @@ def alarms(found: Sequence[Event]) -> Table:
             later = (one for one in found[place:] if one.kind == "acknowledge")
             seen = next((one for one in later if one.data and one.data == event.data), None)
             who = "nobody" if seen is None else f"{seen.by or 'somebody'}, {_day(seen.time)}"
-            rows.append([_day(event.time), event.kind, " ".join(event.reasons) or event.sentence, who])
+            rows.append([_day(event.time), event.kind, _why(event), who])
     return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
 
 
 def listing(found: Sequence[Event]) -> Table:
     """Return the table of events, the latest first."""
-    heads = ["time", "what", "champion", "rows", "error", "estimated", "challenger's", "drifted", "why"]
+    heads = ["time", "what", "champion", "its error", "estimated", "drifted", "why"]
     rows = [
         [
-            _day(one.time), f"{one.kind}: {one.outcome}", one.champion, f"{one.rows:,}" if one.rows else "",
-            _interval(one.error), _interval(one.estimate),
-            "" if one.challenger_error is None else percent(one.challenger_error[0]),
-            "" if one.drifted_share is None else f"{100 * one.drifted_share:.0f} %",
-            " ".join(one.reasons) or one.sentence,
+            _day(one.time), _what(one), one.champion, _interval(one.error), _interval(one.estimate),
+            "" if one.drifted_share is None else f"{100 * one.drifted_share:.0f} %", _why(one),
         ]
         for one in reversed(found)
     ]  # fmt: skip
     return heads, rows
+
+
+def _what(event: Event) -> str:
+    said = f"{event.kind}: {event.outcome}"
+    if event.challenger:
+        said += f", version {event.challenger}"
+    if event.challenger_error is not None:
+        said += f", error {percent(event.challenger_error[0])}"
+    return f"{said}, {event.rows:,} rows" if event.rows else said
+
+
+def _why(event: Event) -> str:
+    """Return the first reasons; MLflow's run has all."""
+    more = f" And {len(event.reasons) - REASONS} more." if len(event.reasons) > REASONS else ""
+    return " ".join(event.reasons[:REASONS]) + more if event.reasons else event.sentence
 
 
 def in_short(model: str, found: Sequence[Event], file: Path) -> str:
