@@ -148,6 +148,8 @@ def tag_run(**facts: str) -> None:
     from prefect.client.orchestration import get_client
     from prefect.runtime import flow_run
 
+    if flow_run.id is None:
+        return
     with suppress(Exception), get_client(sync_client=True) as client:
         known = client.read_flow_run(UUID(flow_run.id)).tags
         client.update_flow_run(UUID(flow_run.id), tags=[*known, *(f"{key} {value}" for key, value in facts.items())])

@@ -61,17 +61,16 @@ def _of_run(flow_run: Any, kind: Kind, sentence: str) -> None:
     try:
         config = load_any(str(given["config"]), tuple(given.get("overrides", ())))
     except Exception:  # which may be why it failed
-        if is_deployed():
-            _tell(Message(kind, sentence, **more), Path(os.environ["LDSVM_RUNS"]))
-        return
+        config = None
     if isinstance(config, Config):
         raise_alarm(config, kind, sentence, **more)
-    else:
-        _tell(Message(kind, sentence, **more), config.paths.runs)
+    elif config is not None or is_deployed():
+        _tell(Message(kind, sentence, **more), config.paths.runs if config else Path())
 
 
 def _tell(message: Message, runs: Path) -> None:
-    send(message, runs, say)
+    """Send a message. runs: of the experiment; a deployed run may have been refused since it names another folder."""
+    send(message, Path(os.environ["LDSVM_RUNS"]) if is_deployed() else runs, say)
     if is_deployed():  # a server is there, whose automations may send it elsewhere, such as by e-mail
         from prefect.events import emit_event
 

@@ -129,10 +129,12 @@ def status(settings: Settings) -> int:
         elif settings.file(name).exists():
             state = f"died, see {settings.log(name)}"
         fine &= state in ("healthy", "does not run")
-        more = found[name].say() if name in found else "make up starts it again" if state.startswith("died") else ""
+        more = [found[name].say()] if name in found else []
+        if state.startswith("died") and not (name in found and found[name].given_up):
+            more.append(f"{'the watch' if settings.alive(WATCH) else 'make up'} starts it again")
         place = {"worker": f"pool {POOL}", WATCH: "restarts what ends"}.get(name)
         place = place or f"http://127.0.0.1:{getattr(settings, name)}"
-        print(f"{name:12s}{place:28s}{', '.join(filter(None, [state, more]))}")
+        print(f"{name:12s}{place:28s}{', '.join(filter(None, [state, *more]))}")
     for line in deployments.listing(settings.api) if servers.healthy("prefect", settings) else ():
         print(f"{'deployment':12s}{line}")
     return int(not fine)

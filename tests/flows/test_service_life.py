@@ -271,8 +271,10 @@ def _of_the_runs_that_were_missed_one_is_made_up_for(service: Service, missed: l
 def _down_leaves_nothing_behind(service: Service) -> None:
     """Also when the watch and a server have been killed, each of which the status names."""
     assert len(service.processes()) > 4
-    for name in ("watch", "mlflow"):
-        os.kill(service.process(name).pid, signal.SIGKILL)
+    killed = [service.process(name) for name in ("watch", "mlflow")]
+    for one in killed:
+        os.kill(one.pid, signal.SIGKILL)
+    wait_for(lambda: not any(one.alive for one in killed), "both are gone")
     code, said, _ = service.here("status")
     assert (code, said.count("died, see"), said.count("make up starts it again")) == (1, 2, 2)
     assert service.call("down").returncode == 0
@@ -286,7 +288,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert service.tracked("RUNNING") == 0
     told = [(one["kind"], one["sentence"]) for one in journal(service.runs)]
     assert sorted(kind for kind, _ in told) == ["crashed"] * 4 + ["failed"]
-    assert all("pipeline tiny" in sentence for kind, sentence in told if kind == "crashed")
+    assert all("pipeline long" in sentence for kind, sentence in told if kind == "crashed")
     assert next(sentence for kind, sentence in told if kind == "failed").startswith("paths.runs is ")
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
     assert "failed to retrieve flow" not in said  # as the worker says when it looks for hooks of a run that crashed

@@ -19,9 +19,7 @@ from ldsvm.production.alarms import KINDS, Message, send
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T00/B00/very-secret-token"
-DRIFT = Message(
-    "drift", "60 % of the inputs have drifted.", model="digits", version="3", data="ab12", run="score digits"
-)
+DRIFT = Message("drift", "60 % of the inputs have drifted.", model="digits", version="3", data="ab12", run="score")
 
 
 class Sink:
