@@ -189,6 +189,10 @@ class Registry:
                 ) from error
         return found
 
+    def file(self, version: Version, folder: Path) -> Path:
+        """Copy the files of a version to a folder and return that of its model."""
+        return download(version.source, str(folder)) / MODEL
+
     def model(self, version: Version) -> Any:
         """Return the fitted pipeline of a version, from raw rows to labels.
 
@@ -196,7 +200,7 @@ class Registry:
         """
         with TemporaryDirectory() as folder:
             try:
-                return loads((download(version.source, folder) / MODEL).read_bytes())
+                return loads(self.file(version, Path(folder)).read_bytes())
             except Exception as error:
                 raise RegistryFailed(
                     f"{version} cannot be loaded ({redacted(str(error))}); go back with python -m flows rollback, or "
