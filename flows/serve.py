@@ -30,7 +30,7 @@ It answers with the version that has the alias champion, and with another one wi
 rollback. GET / tells the routes. The token may also be in the environment variable LDSVM_SERVE_TOKEN.
 exit codes: 0 ended by SIGTERM or Ctrl-C, 1 it failed while it ran, 2 a mistake in the command or the file.
 """
-EVERY = 0.5  # seconds between two looks at the registry
+EVERY = 0.2  # seconds between two looks at whether the registry has changed
 STOP = 30.0  # seconds that the processes have to end
 AT_ONCE = 10.0  # seconds below which a server that ended would only end again
 

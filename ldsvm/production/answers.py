@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldsvm.checks import check_X
+
 Array = NDArray[Any]
 
 
@@ -29,8 +31,9 @@ class Answers:
     def __init__(self, model: Any, X: Any, checked: bool = False) -> None:
         self._model, self._X = model, X
         inner = model.estimator if hasattr(model, "threshold") else model
-        if checked and _is_ours(inner):
-            self.scores, self.Z = inner._scores(X), inner._coordinates(X)
+        if _is_ours(inner):  # one pass through the map for both
+            X = X if checked else check_X(inner, X, sparse=inner._sparse, reset=False)
+            self.scores, self.Z = inner._scores_and_coordinates(X)
         else:
             self.scores, self.Z = model.decision_function(X), model.transform(X)
         self.labels: Array = model.predict(X) if hasattr(model, "threshold") else self._largest()
@@ -58,4 +61,4 @@ class Answers:
 def _is_ours(model: Any) -> bool:
     from ldsvm.estimator import LDSVMClassifier
 
-    return isinstance(model, LDSVMClassifier)
+    return isinstance(model, LDSVMClassifier) and "map_" in vars(model)

@@ -73,6 +73,7 @@ class Registry:
 
     def __init__(self, tracker: Tracker, name: str) -> None:
         self.tracker, self.client, self.name = tracker, tracker.client, name
+        self._written: object = None
 
     def get(self, alias: str = CHAMPION) -> Version | None:
         """Return the version that has an alias, None when none has it."""
@@ -80,6 +81,14 @@ class Registry:
             with self._alone():
                 self._finish()
         return self._get(alias)
+
+    def moved(self) -> bool | None:
+        """Return whether an alias may have moved since this was asked last; None where only `get` can tell.
+
+        Where the registry is a file of this computer this costs next to nothing: nobody has written to it meanwhile.
+        """
+        before, self._written = self._written, self.tracker.written()
+        return None if self._written is None else before != self._written
 
     def require(self, alias: str = CHAMPION) -> Version:
         """Return the version that has an alias; raise RegistryFailed when none has it."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ldsvm.production.registry import CHAMPION, Registry, Version
 from ldsvm.serving.champion import Champion
 from ldsvm.serving.folder import Folder, Settings, State
+from ldsvm.tracking.client import TrackingFailed
 from ldsvm.tracking.server import redacted
 
 LOG = logging.getLogger(__name__)
+EVERY = 1.0  # seconds between two questions to a server
+AGAIN = 30.0  # and to a file of this computer, to which nobody has written meanwhile
 KEPT = 4  # versions whose files stay in the folder, so that going back takes no copy
 
 
@@ -26,28 +31,29 @@ class Follower:
         self.folder, self.settings, self._registry = folder, settings, registry
         self._open: Registry | None = None
         self._have: dict[tuple[int, str], str] = {}
-        self._state = State()
+        self._state, self._due = State(), 0.0
 
     def look(self) -> State:
         """Look once, and return what the folder says then. Whatever fails is told there, and in the log."""
+        before = self._state
         try:
             self._open = self._open or self._registry()
-            version = self._open.require(CHAMPION)
-            state = State(version.number, self._file(version), "", self._state.failures)
+            moved = self._open.moved()
+            if moved or time.monotonic() > self._due:
+                self._due = time.monotonic() + (EVERY if moved is None else AGAIN)
+                version = self._open.require(CHAMPION)
+                self._state = State(version.number, self._file(version), "", before.failures)
         except Exception as error:
-            self._open = None
+            if isinstance(error, TrackingFailed):
+                self._open = None
             said = redacted(" ".join(str(error).split()) or type(error).__name__)
-            state = State(self._state.version, self._state.file, said, self._state.failures + 1)
-        if (state.version, state.file, state.problem) != (self._state.version, self._state.file, self._state.problem):
-            self._tell(state)
-            self._state = state
-            self.folder.say(state)
-        elif state.failures != self._state.failures:
-            self._state = state
-            self.folder.say(state)
-        else:
+            self._state = replace(before, problem=said, failures=before.failures + 1)
+        if self._state == before:
             self.folder.beat()
-        return state
+        else:
+            self.folder.say(self._state)
+            self._tell(before)
+        return self._state
 
     def _file(self, version: Version) -> str:
         """Return the file of a version in the folder; it is there, and can be loaded."""
@@ -72,9 +78,10 @@ class Follower:
             oldest = next(iter(self._have))
             shutil.rmtree(Path(self.folder.path, self._have.pop(oldest)).parent, ignore_errors=True)
 
-    def _tell(self, state: State) -> None:
-        if state.problem:
-            kept = f"; version {state.version} still answers" if state.version else ""
-            LOG.warning("%s%s", state.problem.rstrip("."), kept)
-        else:
-            LOG.warning("%s version %d answers", self.settings.model, state.version)
+    def _tell(self, before: State) -> None:
+        now = self._state
+        if now.problem and now.problem != before.problem:
+            kept = f"; version {now.version} still answers" if now.version else ""
+            LOG.warning("%s%s", now.problem.rstrip("."), kept)
+        elif now.version != before.version:
+            LOG.warning("%s version %d answers", self.settings.model, now.version)
