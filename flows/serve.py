@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,7 +38,7 @@ AT_ONCE = 10.0  # seconds below which a server that ended would only end again
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until SIGTERM or Ctrl-C, and return the exit code."""
-    asked = _parser().parse_args(arguments)
+    asked = _parser().parse_intermixed_args(arguments)
     from flows import _cli
     from ldsvm.atomic import alone
     from ldsvm.experiment.config.load import ConfigError
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         config = _cli.experiment(asked.config, asked.overrides)
         production = _cli.production_section(config, "serve")
         token = _token(asked.token_file)
+        _check_system(asked.host)
         check_runs(config.paths.runs)
         processes.check_port(asked.port, "--port", asked.host)
         settings = Settings(
@@ -130,6 +132,18 @@ def _emptied(place: Path) -> Path:
     return place
 
 
+def _check_system(host: str) -> None:
+    """Raise ConfigError where gunicorn cannot run, or an address is none of this computer's."""
+    from ldsvm.experiment.config.load import ConfigError
+
+    if sys.platform == "win32":
+        raise ConfigError("serve needs gunicorn, which Windows lacks; allowed: Linux, macOS, or mlflow models serve.")
+    try:
+        socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError:
+        raise ConfigError(f"--host is {host!r}, not an address of this computer; allowed: such as 127.0.0.1.") from None
+
+
 def _token(file: str | None) -> str | None:
     """Return the token that requests must have, None where none is asked for; raise ConfigError for an empty one."""
     from ldsvm.experiment.config.load import ConfigError
@@ -138,7 +152,8 @@ def _token(file: str | None) -> str | None:
     try:
         given = os.environ.get(TOKEN) if file is None else Path(file).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--token-file is {file}, which cannot be read ({error}); allowed: a file.") from None
+        why = getattr(error, "strerror", None) or "no UTF-8"
+        raise ConfigError(f"--token-file is {file}, which cannot be read ({why}); allowed: a file.") from None
     if given is None:
         return None
     if not re.fullmatch(r"[!-~]{16,}", found := given.strip()):

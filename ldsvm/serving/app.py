@@ -63,6 +63,7 @@ def application(folder: Folder) -> Gate:
         exception_handlers={HTTPException: _http_error, Exception: _fault},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
     return Gate(app, os.environ.get(TOKEN), Rate(settings.max_rate / settings.workers))
 
 

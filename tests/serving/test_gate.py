@@ -20,6 +20,7 @@ def test_routes_and_methods_that_are_not_there(people: Any, serving: Callable[..
         assert client.get("/health").json() == {"status": "alive"}
         assert client.get("/ready").json() == {"model": "people", "version": 1}
         assert client.get("/").json()["model"] == "people"
+        assert client.post("/predict/", json=ROW).status_code == 404
         answer = client.get("/nothing")
         assert answer.status_code == 404
         assert answer.json()["error"].startswith("There is nothing at '/nothing'; allowed: POST /predict,")
