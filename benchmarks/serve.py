@@ -95,7 +95,9 @@ def store(runs: Path) -> list[Any]:
     X = pandas.DataFrame((data.data / 16).astype(np.float32), columns=[f"p{place}" for place in range(64)])
     registry, models, before = Registry(Tracker(runs, "retrain_digits"), "digits"), [], None
     for size in SIZES:
-        model = LDSVMClassifier(map="adaptive_rbf", n_basis=size, gamma=0.05, alpha=0.01, random_state=0, n_jobs=1)
+        model = LDSVMClassifier(
+            map="adaptive_rbf", n_basis=size, gamma=0.05, alpha=0.01, center_steps=200, random_state=0
+        )
         model.fit(X[:1000], data.target[:1000], eval_set=(X[1000:1200], data.target[1000:1200]))
         with registry.tracker.run("retrain", kind="retrain") as made, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of MLflow's own

@@ -31,7 +31,7 @@ class Answers:
     def __init__(self, model: Any, X: Any, checked: bool = False) -> None:
         self._model, self._X = model, X
         inner = model.estimator if hasattr(model, "threshold") else model
-        if _is_ours(inner):  # one pass through the map for both
+        if hasattr(inner, "_scores_and_coordinates"):  # of ours: one pass through the map
             X = X if checked else check_X(inner, X, sparse=inner._sparse, reset=False)
             self.scores, self.Z = inner._scores_and_coordinates(X)
         else:
@@ -56,9 +56,3 @@ class Answers:
         scores = self.scores
         found: Array = self._model.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
         return found
-
-
-def _is_ours(model: Any) -> bool:
-    from ldsvm.estimator import LDSVMClassifier
-
-    return isinstance(model, LDSVMClassifier) and "map_" in vars(model)

@@ -149,11 +149,15 @@ class Routes:
         said = request.headers.get("content-length", "0")
         if said.isdecimal() and int(said) > self.max_body:
             return None
-        body = b""
-        async for piece in request.stream():
-            body += piece
+        body, more = b"", True
+        while more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
             if len(body) > self.max_body:
                 return None
+            more = message.get("more_body", False)
         return body
 
 

@@ -21,6 +21,7 @@ from ldsvm.production.answers import Answers
 from ldsvm.serving.folder import Settings
 from ldsvm.tracking.served import Served, optional, schema_rule
 
+LARGEST = np.finfo(np.float64).max
 NUMBERS = {int, float}  # types of cells that need no second look
 
 
@@ -97,18 +98,18 @@ class Champion:
             cells = [self._pick(row) if type(row) is dict else row for row in rows]
             if all(len(row) == self.width and set(map(type, row)) <= NUMBERS for row in cells):
                 X = np.array(cells, np.float64)
-                if np.isfinite(X).all() and not ((self._low > X) | (self._high < X)).any():
+                if ((self._low <= X) & (self._high >= X)).all():  # so they are finite, too
                     return X
         return None
 
     def _limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the least and the largest number (D,) that the schema allows in each column."""
         known = {} if self.served.rule == "ignore" else {one.name: one for one in self.served.allowed}
-        low, high = np.full(self.width, -np.inf), np.full(self.width, np.inf)
+        low, high = np.full(self.width, -LARGEST), np.full(self.width, LARGEST)
         for place, name in enumerate(self.columns if not self.mixed else ()):
             if (one := known.get(name)) is not None and one.role == "number":
                 least, largest = limit("number", one.least), limit("number", one.largest)
-                low[place], high[place] = -np.inf if least is None else least, np.inf if largest is None else largest
+                low[place], high[place] = -LARGEST if least is None else least, LARGEST if largest is None else largest
             elif one is not None:
                 low[place] = np.inf  # of another role: it is always looked at
         return low, high
