@@ -87,7 +87,8 @@ class Registry:
 
         Where the registry is a file of this computer this costs next to nothing: nobody has written to it meanwhile.
         """
-        before, self._written = self._written, self.tracker.written()
+        written = getattr(self.client.file, "written", None)  # a server has no such method
+        before, self._written = self._written, written and written()
         return None if self._written is None else before != self._written
 
     def require(self, alias: str = CHAMPION) -> Version:

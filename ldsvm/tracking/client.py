@@ -186,11 +186,6 @@ class Tracker:
         file.remember()
         return Guarded(client, file)
 
-    def written(self) -> object:
-        """Return what changes whenever somebody writes to the store; None of a server, which does not tell."""
-        written: object = getattr(self.client.file, "written", lambda: None)()
-        return written
-
     def _join(self, uri: str) -> Guarded:
         server = Server(uri)
         with server.guard():
