@@ -20,9 +20,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
         + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but large_table, pipeline, story, tabular and imports need MNIST, data and baselines also 20\n"
-        "newsgroups: set LDSVM_DATA_HOME to their folder, or be online. tabular needs tables/ there, files of a CSV\n"
-        "dialect with the class in the last column. With --quick none needs more than what is installed.\n\n"
+        + "\n\nAll but large_table, pipeline, serve, story, tabular and imports need MNIST, data and baselines also\n"
+        "20 newsgroups: set LDSVM_DATA_HOME to their folder, or be online. tabular needs tables/ there, files of a\n"
+        "CSV dialect with the class in the last column. With --quick none needs more than what is installed.\n\n"
         "What README and docs/results quote: python -m benchmarks --all --json-dir docs/measured (three hours),\n"
         "then make measured.",
     )
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quick",
         action="store_true",
         help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
-        " seconds, but minutes for large_table, pipeline, shards and story, which start servers",
+        " seconds, but minutes for large_table, pipeline, serve, shards and story, which start servers",
     )
     parser.add_argument("--full", action="store_true", help="tabular: all rows of each table, not 5,000 at most")
     return parser

@@ -20,6 +20,7 @@ NAMES = {
     "large_table": "five million rows of a mixed table from new to the report: memory (an hour, 8 GB of disk)",
     "pipeline": "what Prefect, Ray, MLflow and the journal cost beside the work that they arrange (ten minutes)",
     "story": "a model's life in production: retrained, refused, promoted, scoring, serving, rolled back (minutes)",
+    "serve": "single rows over HTTP: time, and answers while the alias moves and processes are killed (minutes)",
     "imports": "the import of our classifier against `import sklearn.svm`",
     "baselines": "every method the paper compares with and today's, on MNIST and two newsgroups (an hour)",
 }

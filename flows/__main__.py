@@ -36,6 +36,7 @@ NAMES = {
 }
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 NEW = "write an experiment file for your own data: see python -m flows new --help"
+SERVE = "answer rows over HTTP with the champion: see python -m flows serve --help"
 CHECK = "what would be odd or wrong with an experiment, within a minute: see python -m flows check --help"
 DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
 KEPT = "what is finished is kept, and the same command goes on from there."
@@ -54,6 +55,7 @@ examples:
   python -m flows pipeline conf/own_table.yaml dataset.path=my.csv dataset.label=outcome
   python -m flows retrain conf/production/digits.yaml dataset.path=incoming/
   python -m flows score conf/production/digits.yaml production.score='{input: new.csv, output: scored.parquet}'
+  python -m flows serve conf/production/digits.yaml
   python -m flows data list
 
 CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
@@ -63,7 +65,7 @@ exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one flow, or one of the commands `new`, `check` and `data`, and return the exit code."""
+    """Run one flow, or one of the commands `new`, `check`, `serve` and `data`, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["schema"]:
         from ldsvm.experiment.config.schema import Config
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given[:1] == ["data"]:
         return _data(given[1:])
-    if given[:1] in (["new"], ["check"]):
+    if given[:1] in (["new"], ["check"], ["serve"]):
         return int(importlib.import_module(f"flows.{given[0]}").main(given[1:]))
     asked = _parser().parse_args(given)
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -255,7 +257,7 @@ def _complain(text: str, code: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     names = "\n".join(
         f"  {name:10s} {what}"
-        for name, what in {"new": NEW, "check": CHECK, **NAMES, "data": DATA, "schema": SCHEMA}.items()
+        for name, what in {"new": NEW, "check": CHECK, **NAMES, "serve": SERVE, "data": DATA, "schema": SCHEMA}.items()
     )
     parser = argparse.ArgumentParser(
         prog="python -m flows",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import urllib.error
@@ -19,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from flows import ROOT
-from flows.processes import await_answer, free_ports
+from flows.processes import await_answer, end_with_parent, free_ports
 
 # What a server does besides answering, for runs that are planned, late or abandoned.
 PLANNING = (
@@ -175,14 +173,8 @@ def _launch(port: int, file: Path) -> subprocess.Popen[bytes]:
         # Its own session, so that a Ctrl-C meant for us does not end it before the runs are marked.
         return subprocess.Popen(
             [*command, "--no-ui"], env=idle | os.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            start_new_session=True, preexec_fn=_end_with_parent,
+            start_new_session=True, preexec_fn=end_with_parent,
         )  # fmt: skip
-
-
-def _end_with_parent() -> None:
-    """In the server's process: let the kernel end it when its parent dies, however that happens (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -98,6 +99,12 @@ def _default_signals() -> None:
         signal.signal(end, signal.SIG_DFL)
 
 
+def end_with_parent() -> None:
+    """In a new process: let the kernel end it when its parent dies, however that happens (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 def free_ports(count: int) -> list[int]:
     """Return so many ports of loopback, all different, on which nothing listens just now."""
     with ExitStack() as stack:
@@ -117,12 +124,13 @@ def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"{url} did not answer within {START_SECONDS:.0f} s or its server ended; it says why in {log}")
 
 
-def check_port(port: int, variable: str) -> None:
-    """Raise ConfigError, naming the variable that chose it, when a port cannot be listened on."""
+def check_port(port: int, variable: str, host: str = "127.0.0.1") -> None:
+    """Raise ConfigError, naming the variable or option that chose it, when a port cannot be listened on."""
     from ldsvm.experiment.config.yaml_merge import ConfigError
 
     try:
-        socket.create_server(("127.0.0.1", port)).close()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise ConfigError(f"{variable} is {port}, which cannot be used ({why}); allowed: a free port.") from None

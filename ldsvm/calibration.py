@@ -46,7 +46,8 @@ class Calibrator:
         """Return the probabilities (N, K), each row's sum 1, for scores as `decision_function` gives them."""
         scores = scores.astype(np.float64)
         if self.method == "temperature":
-            factors = np.resize(self.columns[0], _n_classes(scores))[_winners(scores)]
+            factors = self.columns[0]
+            factors = factors[_winners(scores)] if factors.size > 1 else factors
             if scores.ndim == 1:
                 return _both(factors * scores)
             return np.asarray(softmax(factors[:, None] * scores, axis=1))

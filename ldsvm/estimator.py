@@ -399,6 +399,12 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         with self._threads(X):
             return self._scheme.scores(self.map_.decide(X, self.latent_coef_, self.intercept_))
 
+    def _scores_and_coordinates(self, X: Any) -> tuple[Array, Array]:
+        """What `decision_function` and `transform` give for checked X (n, D), in one pass."""
+        with self._threads(X):
+            decisions, F = self.map_.both(X, self.latent_coef_, self.intercept_)
+            return self._scheme.scores(decisions), F
+
     def _labels(self, X: Any) -> Any:
         return self.classes_[self._scheme.classes(self._scores(X))]
 

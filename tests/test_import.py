@@ -22,7 +22,7 @@ ORDER = (
     "experiment.storing", "experiment.config", "experiment.draft", "experiment.draft_text",
     "experiment.schema_file", "experiment.feature_arrays", "experiment.prepared", "experiment.sources",
     "experiment.search", "experiment.compare", "experiment.trial_run", "tracking",
-    "production", "report.plotting", "report", "report.studies", "flows",
+    "production", "serving", "report.plotting", "report", "report.studies", "flows",
 )  # fmt: skip
 
 
@@ -59,7 +59,20 @@ def loaded() -> dict[str, set[str]]:
 def test_imports_load_no_heavy_library(loaded: dict[str, set[str]]) -> None:
     # import cost is a feature: frameworks, plotting and compilers load when used
     assert "ldsvm.estimator" in loaded["ldsvm.estimator"]
-    heavy = {"prefect", "mlflow", "ray", "matplotlib", "osqp", "numba", "qpsolvers", "pydantic", "pyarrow", "onnx"}
+    heavy = {
+        "prefect",
+        "mlflow",
+        "ray",
+        "gunicorn",
+        "starlette",
+        "matplotlib",
+        "osqp",
+        "numba",
+        "qpsolvers",
+        "pydantic",
+        "pyarrow",
+        "onnx",
+    }
     for name in FIRST[1:]:
         if name == "ldsvm.experiment.config.load":
             heavy -= {"pydantic"}  # which checks what a file says

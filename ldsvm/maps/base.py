@@ -35,6 +35,10 @@ class Map(ABC):
         F = self(X)
         return F @ V.T.astype(F.dtype, copy=False) + b.astype(F.dtype, copy=False)
 
+    def both(self, X: Any, V: Array, b: Array) -> tuple[Array, Array]:
+        """`decide(X, V, b)` and F(X), the same bits, for less than both take where they share the features."""
+        return self.decide(X, V, b), self(X)
+
 
 class Evaluation(ABC):
     """Values of successive maps of one family on fixed inputs, with everything reused that does not change."""

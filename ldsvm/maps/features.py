@@ -95,26 +95,34 @@ class BasisMap(Map):
         return self.basis.size
 
     def __call__(self, X: Any) -> Array:
-        return self._apply(X, self.W)
+        (out,) = self._apply(X, self.W)
+        return out
 
     def decide(self, X: Any, V: Array, b: Array) -> Array:
         # U = W V' (M, K): one product with the features instead of two
-        out = self._apply(X, self.W @ V.T)
+        (out,) = self._apply(X, self.W @ V.T)
         out += b.astype(out.dtype)
         return out
 
-    def _apply(self, X: Any, U: Array) -> Array:
+    def both(self, X: Any, V: Array, b: Array) -> tuple[Array, Array]:
+        out, F = self._apply(X, self.W @ V.T, self.W)
+        out += b.astype(out.dtype)
+        return out, F
+
+    def _apply(self, X: Any, *weights: Array) -> list[Array]:
+        """phi(X) U for each U (M, K) of the weights."""
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        U = np.ascontiguousarray(U, dtype=dtype)
+        every = [np.ascontiguousarray(U, dtype=dtype) for U in weights]
         if sp.issparse(X):
-            out: Array = X @ U
-            return out
-        out = np.empty((X.shape[0], U.shape[1]), dtype)
+            return [X @ U for U in every]
+        outs = [np.empty((X.shape[0], U.shape[1]), dtype) for U in every]
         # Blocks bound the memory. Smaller ones would fit a nearer cache, but wake BLAS threads for too little work:
         # ten times slower on a busy machine, and no faster on one thread.
         for rows in row_blocks(X.shape[0], max(self.basis.size, X.shape[1]), 2_500_000):
-            np.matmul(self.basis(X[rows], dtype), U, out=out[rows])
-        return out
+            Phi = self.basis(X[rows], dtype)
+            for U, out in zip(every, outs, strict=True):
+                np.matmul(Phi, U, out=out[rows])
+        return outs
 
 
 class FeatureEvaluation(Evaluation):

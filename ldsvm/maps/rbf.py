@@ -43,7 +43,7 @@ class Gaussians(Basis):
 
         x and c are in units of the smallest width, 1 / sqrt(gamma); what wider functions have less is in the operand.
         """
-        key = np.dtype(dtype).name
+        key = np.dtype(dtype).char
         if key not in self._operands:
             c = (self.centers.astype(np.float64) - self._shift) * self._root
             square = np.einsum("md,md->m", c, c)

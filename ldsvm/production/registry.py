@@ -74,6 +74,7 @@ class Registry:
 
     def __init__(self, tracker: Tracker, name: str) -> None:
         self.tracker, self.client, self.name = tracker, tracker.client, name
+        self._written: object = None
 
     def get(self, alias: str = CHAMPION) -> Version | None:
         """Return the version that has an alias, None when none has it."""
@@ -81,6 +82,15 @@ class Registry:
             with self._alone():
                 self._finish()
         return self._get(alias)
+
+    def moved(self) -> bool | None:
+        """Return whether an alias may have moved since this was asked last; None where only `get` can tell.
+
+        Where the registry is a file of this computer this costs next to nothing: nobody has written to it meanwhile.
+        """
+        written = getattr(self.client.file, "written", None)  # a server has no such method
+        before, self._written = self._written, written and written()
+        return None if self._written is None else before != self._written
 
     def require(self, alias: str = CHAMPION) -> Version:
         """Return the version that has an alias; raise RegistryFailed when none has it."""
@@ -202,6 +212,10 @@ class Registry:
                 ) from error
         return found
 
+    def file(self, version: Version, folder: Path) -> Path:
+        """Copy the files of a version to a folder and return that of its model."""
+        return download(version.source, str(folder)) / MODEL
+
     def model(self, version: Version) -> Any:
         """Return the fitted pipeline of a version, from raw rows to labels.
 
@@ -209,7 +223,7 @@ class Registry:
         """
         with TemporaryDirectory() as folder:
             try:
-                return loads((download(version.source, folder) / MODEL).read_bytes())
+                return loads(self.file(version, Path(folder)).read_bytes())
             except Exception as error:
                 raise RegistryFailed(
                     f"{version} cannot be loaded ({redacted(str(error))}); go back with python -m flows rollback, or "

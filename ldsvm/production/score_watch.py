@@ -40,13 +40,6 @@ def _is_ours(file: Path) -> bool:
         return False
 
 
-def probabilities(model: Any, X: Any, scores: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the probabilities (n, K) of rows whose scores are known; None where a model has none."""
-    if getattr(model, "calibrator_", None) is not None:
-        return np.asarray(model.calibrator_(scores))  # of ours: without another pass through the map
-    return np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-
-
 @dataclass(frozen=True)
 class Chunk:
     """What is kept of a chunk of rows. expected: of errors, None where the model has no probabilities."""

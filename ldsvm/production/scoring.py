@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldsvm.atomic import alone, replacing
 from ldsvm.datasets import DataError
@@ -27,8 +26,9 @@ from ldsvm.datasets.files import faults
 from ldsvm.datasets.files.streams import Stream
 from ldsvm.datasets.table_schema import Check
 from ldsvm.datasets.words import shown
+from ldsvm.production.answers import Answers
 from ldsvm.production.schema_check import refuse
-from ldsvm.production.score_watch import Chunk, Watch, probabilities
+from ldsvm.production.score_watch import Chunk, Watch
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
 
 OnRows = Callable[[int], None]
@@ -169,16 +169,14 @@ def _scored(
     model = pipeline
     if hasattr(pipeline, "steps"):  # the features once; `inputs` has done what the first step of a mixed table does
         X, model = pipeline[1 if job.roles else 0 : -1].transform(X), pipeline[-1]
-    scores, Z = model.decision_function(X), model.transform(X)
+    found = Answers(model, X)
+    said, Z = found.labels, found.Z
     columns = {name: pa.chunked_array([_cast(part, name, type) for part in chunk]) for name, type in kept.items()}
-    said = model.predict(X) if hasattr(model, "threshold") else _classes(scores, model.classes_)
     columns["class"] = pa.array(said.tolist())
-    columns["margin"] = pa.array(_margins(scores).astype(np.float32))
+    columns["margin"] = pa.array(found.margins().astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
-    columns["model"] = pa.array([job.model] * len(scores)).dictionary_encode()
-    counts = (
-        None if watch is None else {COUNTS: watch.count(given, X, said, Z, probabilities(model, X, scores)).as_json()}
-    )
+    columns["model"] = pa.array([job.model] * len(Z)).dictionary_encode()
+    counts = None if watch is None else {COUNTS: watch.count(given, X, said, Z, found.probabilities()).as_json()}
     return pa.table(columns, metadata=counts)
 
 
@@ -190,20 +188,6 @@ def _cast(part: Part, name: str, type: Any) -> Any:
             f"{part.stream.file}: column {shown(name)} of production.score.keep has values that do not fit {type}, the "
             "type of that column in all files together; allowed: one type in all files."
         ) from error
-
-
-def _classes(scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-    return found
-
-
-def _margins(scores: NDArray[Any]) -> NDArray[Any]:
-    """Return by how much the class that is given leads the next one, (n,)."""
-    if scores.ndim == 1:
-        return np.abs(scores)
-    best = np.partition(scores, -2, axis=1)
-    lead: NDArray[Any] = best[:, -1] - best[:, -2]
-    return lead
 
 
 def _write(table: Any, file: Path) -> None:

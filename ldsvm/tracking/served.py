@@ -78,7 +78,6 @@ def _read_csv_as_text() -> None:
 
     The cells stay as they are written, so that 01234 keeps its zero; the model turns them into numbers and words.
     """
-    import pandas
     from mlflow.exceptions import MlflowException
     from mlflow.pyfunc import scoring_server
     from mlflow.types.schema import AnyType
@@ -91,25 +90,44 @@ def _read_csv_as_text() -> None:
         if schema is None or not all(isinstance(column.type, AnyType) for column in schema.inputs):
             return theirs(csv_input, schema)
         try:
-            return pandas.read_csv(csv_input, dtype=str, keep_default_na=False)
-        except ValueError as error:
-            said = str(error).strip().splitlines()[0]
-        raise MlflowException.invalid_parameter_value(f"The request is no table of CSV: {said}.")
+            return csv_table(csv_input)
+        except DataError as error:
+            raise MlflowException.invalid_parameter_value(str(error)) from None
 
     scoring_server.parse_csv_input = parse_csv_input
 
 
+def csv_table(text: Any) -> Any:
+    """Return the table of a CSV with names of columns, from a file; the cells stay as they are written.
+
+    Raises DataError for a text that is no such table.
+    """
+    import pandas
+
+    try:
+        return pandas.read_csv(text, dtype=str, keep_default_na=False)
+    except ValueError as error:
+        said = str(error).strip().splitlines()[0].rstrip(".")
+    raise DataError(f"The request is no table of CSV: {said}.")
+
+
 def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...], bool]:
-    """Return what is done about cells that the schema does not allow, the schema, and whether people have edited it."""
+    """Return what the environment variables say, see `schema_rule`."""
     rule, file = os.environ.get("LDSVM_SCHEMA", RULES[0]), os.environ.get("LDSVM_SCHEMA_FILE")
     if rule not in RULES:
         raise DataError(unknown(f"LDSVM_SCHEMA={rule!r}", rule, RULES))
-    if file is None:
-        return rule, seen, False
-    if not Path(file).is_file():
+    if file is not None and not Path(file).is_file():
         raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is no file; allowed: a schema.yaml, as a training writes it.")
+    return schema_rule(seen, rule, file)
+
+
+def schema_rule(seen: tuple[Allowed, ...], rule: str, file: str | None) -> tuple[str, tuple[Allowed, ...], bool]:
+    """Return what is done about cells that the schema does not allow, the schema, and whether people have edited it.
+
+    seen: what the training had. file: a schema.yaml, which may be absent.
+    """
     roles = {one.name: one.role for one in seen if one.role in INPUTS}
-    found = schema_file.edited(Path(file), roles)
+    found = None if file is None else schema_file.edited(Path(file), roles)
     return rule, found or seen, bool(found)
 
 
@@ -117,13 +135,18 @@ class Served:
     """A fitted classifier whose `predict` raises MLflow's exception, with one sentence, whatever happens.
 
     rule, allowed, edited: what is done about cells of a table that the schema does not allow, the schema, and whether
-    people have edited it.
+    people have edited it. setting: what says the rule, for the sentence of a refusal.
     """
 
     def __init__(
-        self, fitted: Any, rule: str = "ignore", allowed: tuple[Allowed, ...] = (), edited: bool = False
+        self,
+        fitted: Any,
+        rule: str = "ignore",
+        allowed: tuple[Allowed, ...] = (),
+        edited: bool = False,
+        setting: str = "LDSVM_SCHEMA",
     ) -> None:
-        self.fitted, self.rule, self.allowed, self.edited = fitted, rule, allowed, edited
+        self.fitted, self.rule, self.allowed, self.edited, self.setting = fitted, rule, allowed, edited, setting
 
     def predict(self, data: Any, params: Any = None) -> Any:
         """Return labels (n,), or a table (n, K) of probabilities by class.
@@ -134,19 +157,10 @@ class Served:
 
         wanted = bool((params or {}).get(PROBABILITIES))
         try:
-            reader = reader_of(self.fitted)
-            if reader is not None and hasattr(data, "columns"):
-                table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
-                self._check(table)
-                return _answers(self.fitted[1:], table, wanted)
-            if hasattr(data, "columns") and not _texts(data):
-                if (said := bad_cell(data)) is not None:
-                    raise MlflowException.invalid_parameter_value(said)
-                data = numbers(data)
-                self._check(data)
-            return _answers(self.fitted, data, wanted)
-        except MlflowException:
-            raise
+            model, X, remarks = self.inputs(data)
+            if remarks:
+                LOG.warning(" ".join([*remarks, "The request is answered all the same."]))
+            return _answers(model, X, wanted)
         except (TypeError, ValueError) as error:
             said = str(error)
         except Exception as error:
@@ -154,14 +168,30 @@ class Served:
             said = f"The model failed with {type(error).__name__}; the log of the server has the reason."
         raise MlflowException.invalid_parameter_value(said)
 
-    def _check(self, table: Any) -> None:
-        """Refuse cells that the schema does not allow, or log them."""
+    def inputs(self, data: Any) -> tuple[Any, Any, list[str]]:
+        """Return the steps that answer, the inputs that they take, and sentences on cells that the schema lacks.
+
+        data: a table with the model's columns, an array or texts. Raises DataError, in one sentence, for what is none
+        of these and for cells that are refused.
+        """
+        reader = reader_of(self.fitted)
+        if reader is not None and hasattr(data, "columns"):
+            table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
+            return self.fitted[1:], table, self._remarks(table)
+        if hasattr(data, "columns") and not _texts(data):
+            if (said := bad_cell(data)) is not None:
+                raise DataError(said)
+            data = numbers(data)
+            return self.fitted, data, self._remarks(data)
+        return self.fitted, data, []
+
+    def _remarks(self, table: Any) -> list[str]:
+        """Return sentences on cells that the schema does not allow; raise DataError where they are refused."""
         check = Check(() if self.rule == "ignore" else self.allowed, self.edited)
         check.look(table, "The request", np.arange(len(table)))
         if check.sentences and self.rule == "refuse":
-            raise DataError(" ".join([*check.summary, "The request is refused, as LDSVM_SCHEMA=refuse says."]))
-        if check.sentences:
-            LOG.warning(" ".join([*check.summary, "The request is answered all the same."]))
+            raise DataError(" ".join([*check.summary, f"The request is refused, as {self.setting}=refuse says."]))
+        return check.summary
 
 
 def _answers(fitted: Any, X: Any, probabilities: bool) -> Any:

@@ -85,6 +85,15 @@ class StoreFile:
         """Take the file that is there now for the one that must stay."""
         self._identity = self._found()
 
+    def written(self) -> list[tuple[int, int]]:
+        """Return times and sizes of the file and of its journal, which change when somebody writes to the store."""
+        found = []
+        for file in (self.path, self.path.with_name(f"{self.path.name}-wal")):
+            with suppress(FileNotFoundError):
+                stat = file.stat()
+                found.append((stat.st_mtime_ns, stat.st_size))
+        return found
+
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Turn what SQLite or the system says in the block into TrackingFailed or TrackingLocked."""

@@ -108,9 +108,9 @@ def check(words: list[str]) -> None:
 
 
 def check_flow(words: list[str]) -> None:
-    if words[0] in ("new", "check", "data", "schema"):
-        if words[0] == "new":
-            import_module("flows.new")._parser().parse_args(words[1:])
+    if words[0] in ("new", "check", "serve", "data", "schema"):
+        if words[0] in ("new", "serve"):
+            import_module(f"flows.{words[0]}")._parser().parse_args(words[1:])
         return
     if words == ["--help"]:
         return

@@ -176,7 +176,7 @@ def test_compose_publishes_on_loopback_alone_and_holds_no_secret() -> None:
     assert "password:" not in text.replace("password: {file", "").replace("PASSWORD_FILE", "")
     assert not re.search(r"://[^@/\s]+:[^@/\s]+@", text)
     ours = [s for s in COMPOSE["services"].values() if s.get("image") == "ldsvm"]
-    assert len(ours) == 3 and all(s["read_only"] and s["cap_drop"] == ["ALL"] for s in ours)
+    assert len(ours) == 4 and all(s["read_only"] and s["cap_drop"] == ["ALL"] for s in ours)
     assert COMPOSE["services"]["prefect"]["environment"]["PREFECT_SERVER_UI_API_URL"] == "/api"
     assert all("healthcheck" in service for service in COMPOSE["services"].values())
 

@@ -176,3 +176,12 @@ def test_a_registered_model_answers_the_same_bits_and_a_damaged_one_is_told(
     facts.unlink()
     with pytest.raises(RegistryFailed, match=r"^m version 1 has no readable production\.json"):
         registry.facts(registry.require())
+
+
+def test_whether_the_registry_was_written_to_is_known_without_asking_it(tmp_path: Path) -> None:
+    one, other = (Registry(Tracker(tmp_path / "runs", "e"), "m") for _ in range(2))
+    assert one.moved() and not one.moved()
+    assert one.next_number(None) == 1 and one.moved()  # its own writing counts, too
+    assert not one.moved() and one.get() is None and not one.moved()  # reading changes nothing
+    other.acknowledge("a digest")
+    assert one.moved() and not one.moved()

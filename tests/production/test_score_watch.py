@@ -14,17 +14,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets import DataError
 from ldsvm.experiment.config.production import DriftConfig
 from ldsvm.production import scoring
+from ldsvm.production.answers import Answers
 from ldsvm.production.drift import Profile, Seen, compare, count, profile
 from ldsvm.production.estimate import on_holdout
 from ldsvm.production.input_counts import count_bins, count_table
 from ldsvm.production.retraining import Alarm
-from ldsvm.production.score_watch import Watch, drift_file, probabilities, write
+from ldsvm.production.score_watch import Watch, drift_file, write
 from ldsvm.production.scoring_rows import Scoring
 
 NAMES = ("a", "b", "c")
@@ -199,8 +199,11 @@ def test_the_error_is_estimated_from_probabilities_and_the_rows_that_judged(
     assert found.sentence.startswith("No error is estimated: these rows are unlike the training")
 
 
-def test_probabilities_of_scores_are_those_of_the_model(trained: tuple[Any, Profile]) -> None:
+def test_answers_are_what_the_model_says_of_each_row(trained: tuple[Any, Profile]) -> None:
     model = trained[0][-1]
     X = trained[0][:-1].transform(frame(50, 3)[0])
-    np.testing.assert_array_equal(probabilities(model, X, model.decision_function(X)), model.predict_proba(X))
-    assert probabilities(LinearSVC().fit(X, model.predict(X)), X, X) is None
+    for found in (Answers(model, X), Answers(model, np.asarray(X), checked=True)):
+        np.testing.assert_array_equal(found.probabilities(), model.predict_proba(X))
+        np.testing.assert_array_equal(found.labels, model.predict(X))
+        np.testing.assert_array_equal(found.Z, model.transform(X))
+        np.testing.assert_array_equal(found.scores, model.decision_function(X))
