@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import ROOT, Bar, Result, progress
-from benchmarks.serve_load import Clients, Told, request
+from benchmarks.serve_load import Clients, Traffic, request
 from flows.processes import await_answer, free_ports
 
 CONFIG = "conf/production/digits.yaml"
@@ -49,11 +49,11 @@ def run(quick: bool) -> Result:
         ours = [request("/predict", json.dumps({"rows": [dict(zip(names, row, strict=True))]}).encode()) for row in X]
         right = {number: expected(model, X) for number, model in enumerate(models, 1)}
         with serving(runs) as (port, server):
-            told = {"1 client": _asked(port, ours, 1, count // 4), "8 clients": _asked(port, ours, 8, count)}
-            told |= {f"{moves} moves": moving(port, ours, runs, moves)}
-            told |= {f"{kills} kills": killing(port, ours, server, kills)}
-        wrong = {what: wrongs(one, right) for what, one in told.items()}
-        result.rows += [{"server": "ldsvm", "what": k, **one.row(), "wrong": wrong[k]} for k, one in told.items()]
+            traffic = {"1 client": _asked(port, ours, 1, count // 4), "8 clients": _asked(port, ours, 8, count)}
+            traffic |= {f"{moves} moves": moving(port, ours, runs, moves)}
+            traffic |= {f"{kills} kills": killing(port, ours, server, kills)}
+        wrong = {what: wrongs(one, right) for what, one in traffic.items()}
+        result.rows += [{"server": "ldsvm", "what": k, **one.row(), "wrong": wrong[k]} for k, one in traffic.items()]
         theirs = [request("/invocations", json.dumps(_split(names, row)).encode()) for row in X]
         with mlflow_serving(runs) as port:
             for what, clients, many in (("1 client", 1, count // 20), ("8 clients", 8, count // 10)):
@@ -69,7 +69,7 @@ def run(quick: bool) -> Result:
     result.bars += [
         Bar("wrong_answers", sum(wrong.values()), "<=", 0),
         Bar("lost_requests", sum(row["lost"] + row["failed"] for row in every), "<=", 0),
-        Bar("versions_that_answered_while_the_alias_moved", len(_versions(told[f"{moves} moves"])), ">=", 2),
+        Bar("versions_that_answered_while_the_alias_moved", len(_versions(traffic[f"{moves} moves"])), ">=", 2),
     ]
     return result
 
@@ -116,10 +116,10 @@ def expected(model: Any, X: Sequence[Any]) -> list[tuple[int, float]]:
         return list(zip(model.predict(np.array(X)).tolist(), P.max(axis=1).tolist(), strict=True))
 
 
-def wrongs(told: Told, right: dict[int, list[tuple[int, float]]]) -> int:
+def wrongs(traffic: Traffic, right: dict[int, list[tuple[int, float]]]) -> int:
     """Return how many answers are not what the version that they name says."""
     found = 0
-    for number, status, body in told.answers:
+    for number, status, body in traffic.answers:
         if status == 200:
             said = json.loads(body)
             (answer,) = said["answers"]
@@ -128,11 +128,11 @@ def wrongs(told: Told, right: dict[int, list[tuple[int, float]]]) -> int:
     return found
 
 
-def _versions(told: Told) -> set[int]:
-    return {json.loads(body)["version"] for _, status, body in told.answers if status == 200}
+def _versions(traffic: Traffic) -> set[int]:
+    return {json.loads(body)["version"] for _, status, body in traffic.answers if status == 200}
 
 
-def _asked(port: int, requests: Sequence[bytes], clients: int, count: int) -> Told:
+def _asked(port: int, requests: Sequence[bytes], clients: int, count: int) -> Traffic:
     Clients(port, requests, clients).run(lambda done: done < 50)  # what is only slow at first
     return Clients(port, requests, clients).run(lambda done: done < count)
 
@@ -184,16 +184,16 @@ def _await(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"{url} was not ready in time; it says why in {log}")
 
 
-def moving(port: int, requests: Sequence[bytes], runs: Path, moves: int) -> Told:
+def moving(port: int, requests: Sequence[bytes], runs: Path, moves: int) -> Traffic:
     """Ask by eight clients while another process moves the alias, each time as soon as the last move was followed."""
     progress(f"serve: the alias moves {moves} times")
     mover = multiprocessing.get_context("spawn").Process(target=move, args=(runs, port, moves))
     mover.start()
-    told = Clients(port, requests, 8).run(lambda _: mover.is_alive())
+    traffic = Clients(port, requests, 8).run(lambda _: mover.is_alive())
     mover.join()
     if mover.exitcode:
         raise RuntimeError(f"the process that moves the alias ended with {mover.exitcode}")
-    return told
+    return traffic
 
 
 def move(runs: Path, port: int, moves: int) -> None:
@@ -217,7 +217,7 @@ def _ready(port: int) -> int:
         return found
 
 
-def killing(port: int, requests: Sequence[bytes], server: subprocess.Popen[bytes], kills: int) -> Told:
+def killing(port: int, requests: Sequence[bytes], server: subprocess.Popen[bytes], kills: int) -> Traffic:
     """Ask by eight clients while one of the processes that answer is killed, again and again."""
     progress(f"serve: {kills} processes are killed")
     killer = threading.Thread(target=_kill, args=(server.pid, kills))

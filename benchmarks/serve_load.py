@@ -25,7 +25,7 @@ def request(path: str, body: bytes, kind: str = "application/json") -> bytes:
 
 
 @dataclass
-class Told:
+class Traffic:
     """What a run came to. answers: number of the request, status and body of each answer; seconds: what it took.
 
     repeated: requests whose connection was closed before any byte of an answer, sent again on a new one, as HTTP
@@ -60,10 +60,10 @@ class Clients:
 
     def __init__(self, port: int, requests: Sequence[bytes], count: int) -> None:
         self.port, self.requests = port, requests
-        self.told, self.selector = Told(), selectors.DefaultSelector()
+        self.traffic, self.selector = Traffic(), selectors.DefaultSelector()
         self.clients = [_Client(number * len(requests) // count) for number in range(count)]
 
-    def run(self, goes_on: Callable[[int], bool]) -> Told:
+    def run(self, goes_on: Callable[[int], bool]) -> Traffic:
         """Ask until `goes_on`, called with the number of answers, says no; then wait for those that are due."""
         begun = time.perf_counter()
         for client in self.clients:
@@ -71,10 +71,10 @@ class Clients:
         while self.selector.get_map():
             for key, _ in self.selector.select(PATIENCE) or self._give_up():
                 if self._received(client := key.data):
-                    self._next(client) if goes_on(len(self.told.answers)) else self._leave(client)
-        self.told.whole = time.perf_counter() - begun
+                    self._next(client) if goes_on(len(self.traffic.answers)) else self._leave(client)
+        self.traffic.whole = time.perf_counter() - begun
         self.selector.close()
-        return self.told
+        return self.traffic
 
     def _next(self, client: _Client) -> None:
         client.number = (client.number + 1) % len(self.requests)
@@ -92,10 +92,10 @@ class Clients:
                 client.socket.sendall(self.requests[client.number])
                 return
             except OSError:
-                self.told.repeated += client.socket is not None
+                self.traffic.repeated += client.socket is not None
                 self._leave(client)
                 time.sleep(0.02)
-        self.told.lost += 1
+        self.traffic.lost += 1
 
     def _received(self, client: _Client) -> bool:
         """Return whether the answer is whole."""
@@ -107,17 +107,17 @@ class Clients:
             self._leave(client)
             if client.got:  # cut in the middle of an answer: nothing that may be repeated unseen
                 client.got = b""
-                self.told.lost += 1
+                self.traffic.lost += 1
                 return True
-            self.told.repeated += 1
+            self.traffic.repeated += 1
             self._send(client)
             return False
         client.got += piece
         head, found, body = client.got.partition(b"\r\n\r\n")
         if not found or len(body) < _length(head):
             return False
-        self.told.seconds.append(time.perf_counter() - client.begun)
-        self.told.answers.append((client.number, int(head[9:12]), body))
+        self.traffic.seconds.append(time.perf_counter() - client.begun)
+        self.traffic.answers.append((client.number, int(head[9:12]), body))
         client.got = b""
         if b"\nconnection: close" in head.lower():
             self._leave(client)
@@ -132,7 +132,7 @@ class Clients:
     def _give_up(self) -> list[Any]:
         """Count what was not answered for so long as lost."""
         for client in self.clients:
-            self.told.lost += client.socket is not None
+            self.traffic.lost += client.socket is not None
             self._leave(client)
         return []
 

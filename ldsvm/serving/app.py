@@ -75,13 +75,15 @@ class Routes:
 
     async def predict(self, request: Request) -> Response:
         """Answer with class, probability, margin and latent coordinates of each row, all by one version."""
-        return await self._answered(request, lambda champion, told: {"version": champion.version, "answers": told})
+        return await self._answered(
+            request, lambda champion, answers: {"version": champion.version, "answers": answers}
+        )
 
     async def invocations(self, request: Request) -> Response:
         """Answer with what `mlflow models serve` says: the classes, or the probabilities where these are wanted."""
 
-        def said(_: Champion, told: list[dict[str, Any]]) -> dict[str, Any]:
-            return {"predictions": [one.get("probabilities", one["class"]) for one in told]}
+        def said(_: Champion, answers: list[dict[str, Any]]) -> dict[str, Any]:
+            return {"predictions": [one.get("probabilities", one["class"]) for one in answers]}
 
         return await self._answered(request, said)
 
@@ -128,10 +130,10 @@ class Routes:
         kind = request.headers.get("content-type", "application/json")
         try:
             if len(body) > LONG:
-                told, remarks = await asyncio.to_thread(_work, champion, body, kind)
+                answers, remarks = await asyncio.to_thread(_work, champion, body, kind)
             else:
-                told, remarks = _work(champion, body, kind)
-            answer = said(champion, told)
+                answers, remarks = _work(champion, body, kind)
+            answer = said(champion, answers)
             answer |= {"remarks": remarks} if remarks else {}
             response = _json(answer)
         except DataError as error:
@@ -139,7 +141,7 @@ class Routes:
         except Exception as error:
             LOG.exception("A prediction failed.")
             return _error(500, f"The model failed with {type(error).__name__}; the log of the server has the reason.")
-        metrics.ROWS.inc(len(told))
+        metrics.ROWS.inc(len(answers))
         if remarks:
             metrics.ODD.inc()
         return response
@@ -165,8 +167,8 @@ def _work(champion: Champion, body: bytes, kind: str) -> tuple[list[dict[str, An
     return champion.answer(*rows_of(body, kind))
 
 
-def _json(told: Any, status: int = 200) -> Response:
-    return Response(as_json(told), status, media_type="application/json")
+def _json(answers: Any, status: int = 200) -> Response:
+    return Response(as_json(answers), status, media_type="application/json")
 
 
 def _error(status: int, sentence: str) -> Response:

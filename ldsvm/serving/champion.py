@@ -68,7 +68,7 @@ class Champion:
         if hasattr(model, "steps"):
             X, model, checked = model[:-1].transform(X), model[-1], False
         found = Answers(model, X, checked=checked)
-        return _told(found, self.classes, probabilities), remarks
+        return _as_answers(found, self.classes, probabilities), remarks
 
     def inputs(self) -> list[dict[str, Any]]:
         """Return what the model takes: name, role and whether it may be absent of each column; nothing for texts."""
@@ -163,24 +163,24 @@ class Champion:
         return np.array(rows, dtype=object)
 
 
-def _told(found: Answers, classes: Sequence[Any], every: bool) -> list[dict[str, Any]]:
+def _as_answers(found: Answers, classes: Sequence[Any], every: bool) -> list[dict[str, Any]]:
     labels, margins, latent = found.labels.tolist(), found.margins().tolist(), found.Z.tolist()
-    told = [
+    answers = [
         {"class": label, "margin": margin, "latent": place}
         for label, margin, place in zip(labels, margins, latent, strict=True)
     ]
     if (P := found.probabilities()) is None:
         if every:
             raise DataError("The model has no probabilities; leave probabilities out, or train with calibration.")
-        return told
+        return answers
     places = {label: place for place, label in enumerate(classes)}
-    for one, row in zip(told, P.tolist(), strict=True):
+    for one, row in zip(answers, P.tolist(), strict=True):
         one["probability"] = row[places[one["class"]]]
         if every:
             one["probabilities"] = dict(zip(map(str, classes), row, strict=True))
-    return told
+    return answers
 
 
-def as_json(told: Any) -> bytes:
+def as_json(answers: Any) -> bytes:
     """Return an answer as JSON; raise ValueError for what JSON cannot say, such as NaN."""
-    return json.dumps(told, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(answers, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -16,7 +16,7 @@ KEPT = 2  # loaded versions: going back takes no time
 
 
 class Current:
-    """The loaded champion, or None. A version that cannot be loaded is told, and the one before it stays."""
+    """The loaded champion, or None. Where a version cannot be loaded, the one before it stays."""
 
     def __init__(self, folder: Folder, settings: Settings) -> None:
         self.folder, self.settings = folder, settings

@@ -22,7 +22,7 @@ KEPT = 4  # versions whose files stay in the folder, so that going back takes no
 
 
 class Follower:
-    """Takes each new champion into the folder, once it could be loaded here; else that is told, and the old one stays.
+    """Takes each new champion into the folder, once it could be loaded here; else the old one stays.
 
     registry: returns the registry; called again after the store has failed.
     """
@@ -34,7 +34,7 @@ class Follower:
         self._state, self._due = State(), 0.0
 
     def look(self) -> State:
-        """Look once, and return what the folder says then. Whatever fails is told there, and in the log."""
+        """Look once, and return what the folder says then. Whatever fails is written there, and in the log."""
         before = self._state
         try:
             self._open = self._open or self._registry()

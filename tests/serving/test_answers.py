@@ -105,13 +105,13 @@ def test_cells_that_the_schema_does_not_allow(rule: str, people: Any, serving: C
     said = "The request: row 2, counted from 1 without a header, column 'age' is 131; training saw 1 to 90."
     with serving(people, schema=rule) as client:
         answer = client.post("/predict", json={"rows": [[50, 60], [50, 131]]})
-        told = answer.json()
+        found = answer.json()
         assert answer.status_code == (400 if rule == "refuse" else 200)
         if rule == "refuse":
-            assert told["error"] == f"{said} The request is refused, as production.schema=refuse says."
+            assert found["error"] == f"{said} The request is refused, as production.schema=refuse says."
         else:
-            assert [one["class"] for one in told["answers"]] == ["old", "old"]
-            assert told.get("remarks", []) == ([said] if rule == "warn" else [])
+            assert [one["class"] for one in found["answers"]] == ["old", "old"]
+            assert found.get("remarks", []) == ([said] if rule == "warn" else [])
 
 
 def test_the_short_way_and_the_long_way_find_the_same_rows_odd(people: Any) -> None:

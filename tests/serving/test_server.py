@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import serve
-from benchmarks.serve_load import Clients, Told, request
+from benchmarks.serve_load import Clients, Traffic, request
 
 
 def counted(port: int, name: str) -> float:
@@ -30,14 +30,14 @@ def test_no_answer_is_wrong_or_lost_as_the_alias_moves_and_a_process_is_killed(t
     requests = [request("/predict", json.dumps({"rows": [row]}).encode()) for row in rows]
     right = {number: serve.expected(model, X) for number, model in enumerate(models, 1)}
     with serve.serving(tmp_path / "runs") as (port, server):
-        told = [serve.moving(port, requests, tmp_path / "runs", 2)]
-        assert serve._versions(told[0]) == {1, 2}
+        traffic = [serve.moving(port, requests, tmp_path / "runs", 2)]
+        assert serve._versions(traffic[0]) == {1, 2}
         before = serve.workers(server.pid)
-        told.append(serve.killing(port, requests, server, 1))
+        traffic.append(serve.killing(port, requests, server, 1))
         after = serve.workers(server.pid)
         assert len(before) == len(after) == 2 and len({*before} & {*after}) == 1
-        assert [(serve.wrongs(one, right), one.lost, one.row()["failed"]) for one in told] == [(0, 0, 0)] * 2
-        answered = sum(len(one.answers) for one in told)
+        assert [(serve.wrongs(one, right), one.lost, one.row()["failed"]) for one in traffic] == [(0, 0, 0)] * 2
+        answered = sum(len(one.answers) for one in traffic)
         assert counted(port, 'ldsvm_requests_total{path="/predict",status="200"}') >= answered  # the killed one's too
         end = time.monotonic() + 60
         while counted(port, "ldsvm_version{") != 4 and time.monotonic() < end:  # two processes with version 2
@@ -75,15 +75,15 @@ class Broken(threading.Thread):
 def test_the_clients_tell_what_is_wrong_repeated_and_lost() -> None:
     server = Broken()
     server.start()
-    told: Told = Clients(server.port, [request("/predict", b"{}")], 1).run(lambda done: done < 6)
-    assert (len(told.answers), told.repeated, told.lost, server.asked) == (6, 1, 1, 8)
-    assert told.answers[0][:2] == (0, 200)
-    assert serve.wrongs(told, {1: [(7, 0.5)]}) == 0
-    assert serve.wrongs(told, {1: [(3, 0.5)]}) == serve.wrongs(told, {1: [(7, 0.6)]}) == 6
+    traffic: Traffic = Clients(server.port, [request("/predict", b"{}")], 1).run(lambda done: done < 6)
+    assert (len(traffic.answers), traffic.repeated, traffic.lost, server.asked) == (6, 1, 1, 8)
+    assert traffic.answers[0][:2] == (0, 200)
+    assert serve.wrongs(traffic, {1: [(7, 0.5)]}) == 0
+    assert serve.wrongs(traffic, {1: [(3, 0.5)]}) == serve.wrongs(traffic, {1: [(7, 0.6)]}) == 6
 
 
 def test_a_request_that_nobody_answers_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.serve_load.PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        told = Clients(silent.getsockname()[1], [request("/predict", b"{}")], 2).run(lambda _: True)
-    assert (told.answers, told.lost) == ([], 2)
+        traffic = Clients(silent.getsockname()[1], [request("/predict", b"{}")], 2).run(lambda _: True)
+    assert (traffic.answers, traffic.lost) == ([], 2)
