@@ -47,6 +47,7 @@ def up(settings: Settings) -> int:
         raise
     client = os.path.relpath(Path(sys.executable).with_name("prefect"))
     print(f"Prefect UI  http://127.0.0.1:{settings.prefect}\nMLflow UI   http://127.0.0.1:{settings.mlflow}")
+    _say_timelines(settings)
     print(f"logs        {settings.log('*')}")
     print(f"next        PREFECT_API_URL={settings.api} {client} deployment run 'pipeline/digits' --watch")
     return 0
@@ -137,7 +138,14 @@ def status(settings: Settings) -> int:
         print(f"{name:12s}{place:28s}{', '.join(filter(None, [state, *more]))}")
     for line in deployments.listing(settings.api) if servers.healthy("prefect", settings) else ():
         print(f"{'deployment':12s}{line}")
+    _say_timelines(settings)
     return int(not fine)
+
+
+def _say_timelines(settings: Settings) -> None:
+    """Print where the page of each production model is."""
+    for page in sorted(settings.runs.glob("registry/*/timeline.html")):
+        print(f"{'timeline':12s}{page.parent.name}, {page}")
 
 
 def _settings() -> Settings:
