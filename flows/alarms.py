@@ -12,7 +12,7 @@ from flows._cli import load_any, say
 from ldsvm.experiment.config.places import is_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
-from ldsvm.production.alarms import Kind, Message, send
+from ldsvm.production.alarms import Kind, Message, journal, send
 from ldsvm.production.retraining import Alarm
 
 
@@ -43,7 +43,7 @@ def on_failure(flow: Any, flow_run: Any, state: Any) -> None:
 
 def on_crashed(flow: Any, flow_run: Any, state: Any) -> None:
     """Tell people that a deployed run has died; a hook, which the worker calls when the run's process was killed."""
-    if is_deployed():  # else it is the user's own command, and most often their Ctrl-C
+    if is_deployed() and not _is_known(_page(str(flow_run.id))):  # else it is the user's own command, most often Ctrl-C
         name, why = _name(flow_run), str(state.message).partition(". ")[0]
         _of_run(flow_run, "crashed", f"{name} has crashed ({why})")
 
@@ -53,6 +53,11 @@ def on_refused(flow_run: Any, error: Exception) -> None:
     from ldsvm.experiment.search.failure import sentence
 
     _of_run(flow_run, "failed", sentence(error))
+
+
+def _is_known(link: str) -> bool:
+    """Whether an alarm has told that this deployed run failed, after which its process ends with an error too."""
+    return any(one.get("link") == link for one in journal(Path(os.environ["LDSVM_RUNS"])))
 
 
 def _of_run(flow_run: Any, kind: Kind, sentence: str) -> None:

@@ -288,7 +288,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
     assert service.tracked("RUNNING") == 0
     told = [(one["kind"], one["sentence"]) for one in journal(service.runs)]
     kinds = [kind for kind, _ in told]
-    assert set(kinds) == {"crashed", "failed"} and kinds.count("failed") == 1 and kinds.count("crashed") >= 3
+    assert kinds.count("failed") == 1 and kinds.count("crashed") == len(kinds) - 1 >= 3
     assert all("pipeline long" in sentence for kind, sentence in told if kind == "crashed")
     assert next(sentence for kind, sentence in told if kind == "failed").startswith("paths.runs is ")
     said = (service.runs / "logs" / "service-worker.log").read_text("utf-8")
