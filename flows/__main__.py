@@ -32,9 +32,10 @@ NAMES = {
     "sync": "only the tracking of results that are there: the store was gone when they were computed",
     "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
     "score": "let the champion score the rows of production.score.input",
+    "promote": "make the challenger in shadow the champion (files with production.rollout)",
     "rollback": "give the alias champion back to the version before it",
 }
-PRODUCTION = ("retrain", "score", "rollback")
+PRODUCTION = ("retrain", "score", "promote", "rollback")
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
 NEW = "write an experiment file for your own data: see python -m flows new --help"
 CHECK = "what would be odd or wrong with an experiment, within a minute: see python -m flows check --help"

@@ -14,12 +14,13 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
-from ldsvm.production import promotion
+from ldsvm.production import promotion, retention
 from ldsvm.production.promotion import Challenge, Champion, Inspection
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report import retraining
 from ldsvm.report.publish import FACTS
 from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.server import redacted
 
 
 @task(name="look", task_run_name="look", cache_policy=NO_CACHE)
@@ -71,3 +72,12 @@ def record_decision(config: Config, tracker: Tracker, inspection: Inspection, ve
     """Record, in a run of its own, why nothing was trained."""
     retraining.record_decision(config, tracker, inspection, version)
     note(inspection.decision.sentence)  # on the terminal the flow's last line says it
+
+
+def remove_old_versions(registry: Registry, keep: int | None) -> None:
+    """Remove versions beyond the newest `keep` and say which; a failure is said too, for the retraining is done."""
+    try:
+        for sentence in retention.remove_versions(registry, keep):
+            say(f"  {sentence}")
+    except Exception as error:
+        say(f"  old versions of {registry.name} were not removed: {redacted(str(error))}")

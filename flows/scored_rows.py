@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from flows._cli import say
+from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.production.drift import Profile
 from ldsvm.production.estimate import Held
 from ldsvm.production.registry import Registry, RegistryFailed, Version
 from ldsvm.production.retraining import Alarm
+from ldsvm.production.schema_check import remarks
 from ldsvm.production.score_watch import Watch, drift_file, write
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Run
@@ -65,3 +67,11 @@ def compared(
             say(f"  Each input's figures: {file}")
             if found.alarms:
                 run.tag("ldsvm.alarm", found.alarms[0]["rows"])
+
+
+def say_odd_cells(check: Check, run: Run) -> None:
+    """Say and record which cells of the rows the schema does not allow."""
+    if check.sentences:
+        run.text("schema.txt", "\n".join(check.sentences))
+        for remark in remarks(check, "scored"):
+            say(f"  {remark}")

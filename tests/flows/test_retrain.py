@@ -96,7 +96,10 @@ def test_trained_refused_promoted_scored_and_rolled_back(
     assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
     assert aliases(tmp_path) == {"champion": 1}
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
-    assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused or rolled back already.")
+    assert (code, said) == (
+        0,
+        "skip: 200 new rows, on which a challenger was refused, rolled back or put in shadow already.",
+    )
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
     rest = ["production.acknowledge=true", "production.gate.error_percent.threshold=50"]
     code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
