@@ -106,9 +106,12 @@ class Registry:
         return [found[one] for one in sorted(found)]
 
     def versions(self) -> dict[int, str]:
-        """Return the number of each version that is there, and that of the champion that it challenged, or "0"."""
+        """Return the number of each version that is there, and that of the champion that it challenged.
+
+        It is "0" where there was none, and "" where somebody else has registered the version.
+        """
         found = self.client.search_model_versions(f"name = '{self.name}'")
-        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER, NONE)) for one in found}
+        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER, "")) for one in found}
         return dict(sorted(against.items()))
 
     def aliased(self) -> set[int]:
@@ -205,7 +208,7 @@ class Registry:
         """
         with self.alone():
             now, shadow = self._get(CHAMPION), self._get(SHADOW)
-            if _number(now) != _number(instead_of) or (alias is not None and self._get(alias) != version):
+            if _number(now) != _number(instead_of) or (alias and _number(self._get(alias)) != _number(version)):
                 return False
             self._move_to(version, now)
             if shadow is not None and shadow != version:
@@ -219,7 +222,7 @@ class Registry:
         It takes the place of the one that was in shadow before.
         """
         with self.alone():
-            if self._get(CHAMPION) != beside:
+            if _number(self._get(CHAMPION)) != _number(beside):
                 return False
             before = self._get(SHADOW)
             self.client.set_registered_model_alias(self.name, SHADOW, str(version.number))

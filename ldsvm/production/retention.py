@@ -60,18 +60,21 @@ def remove_scores(output: Path, model: str, days: float | None) -> list[str]:
     """
     if days is None:
         return []
-    oldest, removed = time.time() - days * DAY, []
-    for file in sorted(output.parent.glob(f"*{SUFFIX}")):
-        scored = file.with_name(file.name.removesuffix(SUFFIX))
-        both = [path for path in (file, scored) if path.is_file() and not path.is_symlink()]
-        if len(both) == 2 and scored != output and _older(both, oldest) and _is_of(file, scored, model):
-            removed.append(scored.name)
-            for path in both:
-                path.unlink(missing_ok=True)
-    for suffix in OUTPUTS:
-        for folder in sorted(output.parent.glob(f".*{suffix}{PARTS}")):
-            if folder.is_dir() and not folder.is_symlink() and _cleared(folder, oldest):
-                removed.append(folder.name)
+    oldest, removed = time.time() - days * DAY, list[str]()
+    try:
+        for file in sorted(output.parent.glob(f"*{SUFFIX}")):
+            scored = file.with_name(file.name.removesuffix(SUFFIX))
+            both = [path for path in (file, scored) if path.is_file() and not path.is_symlink()]
+            if len(both) == 2 and scored != output and _older(both, oldest) and _is_of(file, scored, model):
+                scored.unlink()
+                file.unlink()
+                removed.append(scored.name)
+        for suffix in OUTPUTS:
+            for folder in sorted(output.parent.glob(f".*{suffix}{PARTS}")):
+                if folder.is_dir() and not folder.is_symlink() and _cleared(folder, oldest):
+                    removed.append(folder.name)
+    except OSError as error:
+        return [f"old scores in {output.parent} were not all removed: {error}"]
     if not removed:
         return []
     return [f"{listing('file', removed)} removed from {output.parent}, as production.keep.days is {days:g}"]

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.production import RolloutConfig
-from ldsvm.production.registry import CHAMPION, SHADOW, Registry, RegistryFailed, Version
+from ldsvm.production.registry import CHAMPION, NONE, SHADOW, Registry, RegistryFailed, Version
 from ldsvm.production.shadow import Agreement, Counts, Shadow
 
 FOLDER = "shadow"  # of the challenger's run, with what each scoring has compared
@@ -27,8 +27,9 @@ def stale(registry: Registry, shadow: Version, champion: Version) -> str | None:
     challenged = registry.versions().get(shadow.number)
     if challenged == str(champion.number):
         return None
+    known = f"version {challenged}" if challenged not in (None, "", NONE) else "no champion"
     return (
-        f"{shadow} has challenged version {challenged}, but {champion} is the champion, so it is in shadow no more; "
+        f"{shadow} has challenged {known}, but {champion} is the champion, so it is in shadow no more; "
         "the next challenger that passes the gate takes its place"
     )
 

@@ -59,7 +59,7 @@ def _rolled_out(
         return "refused", verdict.sentence
     shadow = champion is not None and rules.shadow_rows > 0
     if not (registry.put_in_shadow(new, champion) if champion and shadow else registry.promote(new, champion)):
-        return "refused", f"Refused: another retraining has promoted {registry.get()} meanwhile."
+        return "refused", f"Refused: {registry.get()} has become the champion meanwhile."
     if not shadow:
         return "promoted", verdict.sentence
     holds = verdict.sentence.removeprefix("Promoted: ")

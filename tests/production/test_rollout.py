@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from ldsvm.production import retention, rollout, scoring
 from ldsvm.production.registry import PREVIOUS, SHADOW, Registry, RegistryFailed, Version
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.production.shadow import Agreement, Shadow
+from ldsvm.report.retraining import _rolled_out
 from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.removal import remove
 from ldsvm.tracking.served import MODEL
 
 pytestmark = [
@@ -311,6 +314,36 @@ def test_a_kill_while_versions_are_removed_is_made_good_the_next_time(
         retention.remove_versions(registry, 1)
         assert numbers(registry) == [1, last.number] and not Path(old.source).exists() and Path(last.source).exists()
         assert registry.challenger_facts(one) == facts and "source" not in registry.removed()[old.number]
+
+
+def test_a_logged_model_leaves_the_store_with_its_files(tmp_path: Path, registry: Registry) -> None:
+    with registry.tracker.run("retrain", kind="retrain") as run:
+        source = run.model(fitted(), table(3), "m")
+    assert len([*(tmp_path / "runs").rglob(MODEL)]) == 1
+    for _ in range(2):  # what is gone is no error
+        remove(registry.client, source)
+        assert not [*(tmp_path / "runs").rglob(MODEL)]
+        assert registry.client.search_logged_models([registry.tracker.experiment_id]) == []
+
+
+def test_what_has_passed_the_gate_is_promoted_or_put_in_shadow_unless_the_champion_has_changed(
+    registry: Registry, register: Register
+) -> None:
+    passed: Any = SimpleNamespace(promote=True, sentence="Promoted: all 2 rules hold.")
+    trial, at_once = RolloutConfig(shadow_rows=9), RolloutConfig()
+    one = register()
+    assert _rolled_out(trial, passed, registry, one, None)[0] == "promoted"  # there is no champion to stand beside
+    assert _rolled_out(trial, passed, registry, two := again(registry, one, one), one) == (
+        "in shadow",
+        "In shadow: all 2 rules hold. It answers beside m version 1, and may be promoted after 9 rows.",
+    )
+    assert registry.get() == one and registry.get(SHADOW) == two
+    assert _rolled_out(at_once, passed, registry, three := again(registry, one, one), one)[0] == "promoted"
+    for rules in (trial, at_once):
+        late = again(registry, one, one)
+        said = "Refused: m version 3 has become the champion meanwhile."
+        assert _rolled_out(rules, passed, registry, late, one) == ("refused", said)
+    assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (three, one, None)
 
 
 def test_a_move_that_a_kill_has_left_is_finished_before_versions_are_removed(
