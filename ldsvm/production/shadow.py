@@ -72,7 +72,7 @@ class Agreement:
         known = {name: same / rows for name, (rows, same) in self.classes.items() if rows >= LEAST}
         if len(self.classes) > 2 and known and min(known.values()) < self.share:
             worst = min(known, key=lambda name: known[name])
-            said += f", least of class {shown(worst)}: {percent(known[worst])} of {self.classes[worst][0]:,}"
+            said += f", least for class {shown(worst)}: {percent(known[worst])} of {self.classes[worst][0]:,}"
         return said
 
     @property

@@ -703,8 +703,9 @@ def test_numbers_and_reasons_read_as_sentences() -> None:
     assert [said.startswith(start) for said, start in zip(decision.reasons, starts, strict=True)] == [True] * 8
 
 
-def test_an_acknowledgement_asks_for_the_same_challenger(place: Path) -> None:
-    plain, given = config(place), config(place, "production.acknowledge=true")
+def test_an_acknowledgement_or_a_trial_in_shadow_asks_for_the_same_challenger(place: Path) -> None:
+    rolled_out = "production.rollout={shadow_rows: 9, force: true}", "production.keep={versions: 1, days: 1}"
+    plain, given = config(place), config(place, "production.acknowledge=true", *rolled_out)
     assert (
         promotion.settings_digest(plain)
         == promotion.settings_digest(given)

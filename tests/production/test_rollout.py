@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ldsvm import LDSVMClassifier
+from ldsvm.datasets.raw_table import RawTable
+from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.compare.judge import wilson
 from ldsvm.experiment.config.production import RolloutConfig
 from ldsvm.experiment.storing import dumps
@@ -113,6 +116,26 @@ def test_agreement_is_a_comparison_of_predictions_and_the_output_is_untouched(
     scoring.score(job(tmp_path), fitted(), shadow=itself)
     assert Agreement.of(itself.counts).share == 1.0
     assert " 100.0 % of 250 rows (95 % interval 98.5 % to 100.0 %)" in f" {Agreement.of(itself.counts).text}"
+
+
+def test_mixed_tables_are_read_once_for_both_and_other_roles_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "town": rng.choice(["Ulm", "Bonn"], 90)})
+    roles = {"a": "number", "town": "category"}
+
+    def model(labels: Any, roles: dict[str, str]) -> Any:
+        steps = RawTable(roles).fit(None), TableFeatures(roles), LDSVMClassifier(n_basis=5, random_state=0)
+        return make_pipeline(*steps).fit(frame[[*roles]], labels)
+
+    one = model(np.where(frame["a"] > 0, "x", "y"), roles)
+    two = model(np.where((frame["a"] > 0.3) | (frame["town"] == "Ulm"), "x", "y"), roles)
+    frame.to_parquet(tmp_path / "in.parquet")
+    asked = replace(job(tmp_path, given="in.parquet"), columns=("a", "town"), roles=roles)
+    scoring.score(asked, one, shadow=(shadow := Shadow("m version 2", two)))
+    assert dict(Agreement.of(shadow.counts).classes) == direct(one, two, frame)
+    assert 0 < Agreement.of(shadow.counts).share < 1
+    scoring.score(asked, one, shadow=(shadow := Shadow("m version 3", model(frame["town"], {"a": "number"}))))
+    assert shadow.failure is not None and "it reads columns in other roles than the champion" in shadow.failure
 
 
 def test_a_stopped_scoring_goes_on_without_asking_again_and_asks_another_shadow_for_all(
