@@ -25,32 +25,36 @@ DAY = 86_400.0  # seconds
 
 
 def remove_versions(registry: Registry, keep: int | None) -> list[str]:
-    """Remove all versions but the newest `keep` and those with an alias, with their files; return what was removed."""
+    """Remove old versions with their files, and return what was removed.
+
+    The newest `keep` stay, those with an alias, and those that no retraining has registered.
+    """
     if keep is None:
         return []
     with registry.alone():
-        there = registry.versions()
-        old = {number: there[number] for number in [*there][:-keep] if number not in registry.aliased()}
-        for number, against in old.items():
-            registry.remember_removed(registry.version(number), against, done=False)
-        for number, said in registry.removed().items():
-            if "source" in said:  # not removed yet
-                _remove(registry, number, said, number in there)
-    if not old:
+        there, aliased = registry.versions(), registry.aliased()
+        for number in [*there][:-keep]:
+            if there[number] and number not in aliased:
+                registry.remember_removed(registry.version(number), there[number], done=False)
+        meant = {number: said for number, said in registry.removed().items() if "source" in said}
+        gone = [number for number, said in sorted(meant.items()) if _remove(registry, number, said, number in there)]
+    if not gone:
         return []
-    names = listing("version", [*old])
+    names = listing("version", gone)
     return [f"{registry.name}: {names} removed, as production.keep.versions is {keep}; the runs that made them stay"]
 
 
-def _remove(registry: Registry, number: int, said: dict[str, Any], there: bool) -> None:
+def _remove(registry: Registry, number: int, said: dict[str, Any], there: bool) -> bool:
+    """Remove a version that is remembered as one to be removed; return whether it was."""
     if there and number in registry.aliased():  # somebody has given it one after a kill
         registry.forget_removed(number)
-        return
+        return False
     if there:
         registry.client.delete_model_version(registry.name, str(number))
     if said["source"] not in {registry.version(other).source for other in registry.versions()}:
         remove(registry.client, said["source"])
     registry.remember_removed(Version(registry.name, number, said["run"], ""), said["against"], done=True)
+    return True
 
 
 def remove_scores(output: Path, model: str, days: float | None) -> list[str]:

@@ -48,7 +48,6 @@ def load(registry: Registry, champion: Version, tell: Callable[[str], None]) -> 
         return version, Shadow(str(version), registry.model(version), tell)
     except RegistryFailed as error:
         tell(f"no challenger answers beside {champion}: {error}")
-        registry.say(version, **{FAILED: "it could not be loaded"})
         return None
 
 
@@ -100,8 +99,8 @@ def objection(registry: Registry, rules: RolloutConfig, version: Version, found:
 def promote(registry: Registry, rules: RolloutConfig) -> str:
     """Make the version in shadow the champion, record it in a run of its own, and return the outcome in one sentence.
 
-    Raises RegistryFailed, in one sentence, where there is none, where it is stale, or where it may not be promoted yet
-    and `rules.force` does not say so.
+    Raises RegistryFailed, in one sentence, where there is none, where it is stale or cannot be loaded, or where it may
+    not be promoted yet and `rules.force` does not say so.
     """
     champion, version = registry.require(CHAMPION), registry.get(SHADOW)
     if version is None:
@@ -116,6 +115,10 @@ def promote(registry: Registry, rules: RolloutConfig) -> str:
         raise RegistryFailed(
             f"{version} is not promoted: {reason}; production.rollout.force=true promotes it all the same."
         )
+    try:
+        registry.model(version)
+    except RegistryFailed as error:
+        raise RegistryFailed(f"{version} is not promoted: its model cannot be loaded.") from error
     if not registry.promote(version, champion, alias=SHADOW):
         raise RegistryFailed(
             f"{version} is not promoted: champion or shadow were changed meanwhile; start again with python -m flows "

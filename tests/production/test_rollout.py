@@ -235,12 +235,23 @@ def test_a_shadow_that_failed_is_promoted_by_force_alone(
     registry.promote(one, None)
     two = register(1, one)
     registry.put_in_shadow(two, one)
-    (Path(two.source) / MODEL).write_bytes(b"damaged")
     said: list[str] = []
-    assert rollout.load(registry, one, said.append) is None
-    assert said[0].startswith("no challenger answers beside m version 1: m version 2 cannot be loaded")
-    with pytest.raises(RegistryFailed, match="is not promoted: it has failed: it could not be loaded; production"):
+    found = rollout.load(registry, one, said.append)
+    assert found is not None
+    found[1].pipeline = None
+    scoring.score(job(tmp_path), registry.model(one), shadow=found[1])
+    assert rollout.remember(registry, *found).rows == 0
+    with pytest.raises(
+        RegistryFailed, match="is not promoted: it has failed: m version 2, in shadow, could not answer"
+    ):
         rollout.promote(registry, RolloutConfig())
+    whole = (Path(two.source) / MODEL).read_bytes()
+    (Path(two.source) / MODEL).write_bytes(b"damaged")
+    assert rollout.load(registry, one, said.append) is None
+    assert said[1].startswith("no challenger answers beside m version 1: m version 2 cannot be loaded")
+    with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: its model cannot be loaded\.$"):
+        rollout.promote(registry, RolloutConfig(force=True))
+    (Path(two.source) / MODEL).write_bytes(whole)
     assert rollout.promote(registry, RolloutConfig(force=True)) == (
         "m version 2 is the champion now, m version 1 is previous"
     )
@@ -289,7 +300,7 @@ def numbers(registry: Registry) -> list[int]:
 
 
 def test_old_versions_are_removed_with_their_files_but_for_those_with_an_alias(
-    registry: Registry, register: Register, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, register: Register
 ) -> None:
     one = register(0)
     registry.promote(one, None)
@@ -298,14 +309,15 @@ def test_old_versions_are_removed_with_their_files_but_for_those_with_an_alias(
     three, four, five, six, seven = others
     registry.put_in_shadow(three, two)
     registry.client.set_registered_model_alias("m", "mine", str(four.number))
-    shared = registry.register(registry.tracker.get(five.run_id), five.source, {"run": five.run_id}, two)
+    registry.client.create_model_version("m", one.source)  # by somebody else, so it stays
+    shared = again(registry, five, two)
     looks, facts = registry.next_number(two), registry.challenger_facts(two)
     assert retention.remove_versions(registry, None) == [] and retention.remove_versions(registry, 9) == []
     assert retention.remove_versions(registry, 1) == [
         "m: versions 5, 6, 7 removed, as production.keep.versions is 1; the runs that made them stay"
     ]
-    assert numbers(registry) == [1, 2, 3, 4, 8] and registry.aliased() == {1, 2, 3, 4}
-    assert Path(five.source).exists()  # version 8 has the same files
+    assert numbers(registry) == [1, 2, 3, 4, 8, 9] and registry.aliased() == {1, 2, 3, 4}
+    assert Path(five.source).exists()  # version 9 has the same files
     assert not Path(six.source).exists() and not Path(seven.source).exists()
     assert registry.model(shared) is not None and registry.model(three) is not None
     # the gate counts as before, and no rows are judged twice
@@ -314,7 +326,7 @@ def test_old_versions_are_removed_with_their_files_but_for_those_with_an_alias(
     registry.client.delete_registered_model_tag("m", f"ldsvm.looks.{two.number}")
     assert registry.next_number(two) == 7  # in a registry that did not count looks
     assert retention.remove_versions(registry, 1) == []
-    assert register(0, two).number == 9
+    assert register(0, two).number == 10
 
 
 def test_a_kill_while_versions_are_removed_is_made_good_the_next_time(

@@ -164,10 +164,10 @@ class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
 class KeepConfig(BaseModel, frozen=True, extra="forbid"):
     """What is removed when it is old; null, the default, keeps everything.
 
-    versions: after a retraining so many of the newest versions stay in the registry, and all with an alias; of the
-    others the model's files are removed, and the runs that made them stay. days: after a scoring, what earlier ones
-    have left in the folder of its output is removed when it is older: outputs of this model with the `.drift.json`
-    beside them, unless they were renamed, and chunks of scorings that were stopped.
+    versions: after a retraining so many of the newest versions stay in the registry, all with an alias, and all that
+    somebody else has registered; the others are removed with their files, and the runs that made them stay. days: after
+    a scoring, what earlier ones have left in the folder of its output is removed when it is older: outputs of this
+    model with the `.drift.json` beside them, unless they were renamed, and chunks of scorings that were stopped.
     """
 
     versions: int | None = Field(default=None, ge=1)
