@@ -10,7 +10,7 @@ from dataclasses import asdict
 from flows._cli import say
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.production import rollout
-from ldsvm.production.registry import CHAMPION, Registry, Version
+from ldsvm.production.registry import CHAMPION, Registry, RegistryFailed, Version
 from ldsvm.production.shadow import Agreement, Shadow
 from ldsvm.tracking.client import Run
 from ldsvm.tracking.server import redacted
@@ -56,6 +56,9 @@ def _record(
     if reason := rollout.objection(registry, wanted.rollout, version, every):
         say(f"  it may not be promoted yet: {reason}")
     elif wanted.rollout.promote == "automatic":
-        say(f"  {rollout.promote(registry, wanted.rollout)}")
+        try:
+            say(f"  {rollout.promote(registry, wanted.rollout)}")
+        except RegistryFailed as error:
+            say(f"  {error}")
     else:
         say("  it may be promoted: python -m flows promote with the same file")

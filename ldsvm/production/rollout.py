@@ -17,6 +17,7 @@ from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.production import RolloutConfig
 from ldsvm.production.registry import CHAMPION, NONE, SHADOW, Registry, RegistryFailed, Version
 from ldsvm.production.shadow import Agreement, Counts, Shadow
+from ldsvm.tracking.server import redacted
 
 FOLDER = "shadow"  # of the challenger's run, with what each scoring has compared
 FAILED = "shadow_failed"  # tag of a version, after "ldsvm.": why it could not answer
@@ -54,7 +55,7 @@ def load(registry: Registry, champion: Version, tell: Callable[[str], None]) -> 
 def remember(registry: Registry, version: Version, found: Shadow) -> Agreement:
     """Keep what a scoring has compared with the version in shadow; return what all scorings have compared."""
     if found.failure is not None:
-        registry.say(version, **{FAILED: found.failure[:500]})
+        registry.say(version, **{FAILED: redacted(found.failure)[:500]})
     else:
         name = hashlib.sha256(" ".join(sorted(found.counts)).encode()).hexdigest()[:16]
         registry.client.log_text(version.run_id, json.dumps(found.counts), f"{FOLDER}/{name}.json")

@@ -19,11 +19,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from flows.in_shadow import in_shadow
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.compare.judge import wilson
-from ldsvm.experiment.config.production import RolloutConfig
+from ldsvm.experiment.config.production import ProductionConfig, RolloutConfig
 from ldsvm.experiment.storing import dumps
 from ldsvm.production import retention, rollout, scoring
 from ldsvm.production.registry import PREVIOUS, SHADOW, Registry, RegistryFailed, Version
@@ -255,6 +256,37 @@ def test_a_shadow_that_failed_is_promoted_by_force_alone(
     assert rollout.promote(registry, RolloutConfig(force=True)) == (
         "m version 2 is the champion now, m version 1 is previous"
     )
+
+
+def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_so(
+    tmp_path: Path, rows: pd.DataFrame, registry: Registry, register: Register, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry.promote(one := register(0), None)
+    registry.put_in_shadow(two := register(1, one), one)
+    score = {"input": "in", "output": "out.parquet"}
+    given = {"shadow_rows": 300, "least_agreement": 0.2, "promote": "automatic"}
+
+    def scored(folder: str, **more: str) -> tuple[Any, str]:
+        asked = ProductionConfig.model_validate({"model": "m", "score": {**score, **more}, "rollout": given})
+        capsys.readouterr()
+        with registry.tracker.run("score", kind="score") as run, in_shadow(asked, registry, one, run) as shadow:
+            scoring.score(job(tmp_path, given=folder), fitted(), shadow=shadow)
+        return registry.client.get_run(run.id).data, capsys.readouterr().err
+
+    assert scored("in", alias="previous")[0].metrics == {}  # another version answers: nothing is compared
+    data, said = scored("in")
+    every = rollout.compared(registry, two)
+    assert data.metrics["shadow_agreement_percent"] == 100 * every.share and data.metrics["shadow_rows"] == 250
+    assert f"m version 2, in shadow, gives the class of m version 1 for {every.text}" in said
+    assert "it may not be promoted yet: 250 rows were compared, and production.rollout.shadow_rows asks for 300" in said
+    assert registry.get() == one
+    (tmp_path / "more").mkdir()
+    table(60, 2).to_parquet(tmp_path / "more" / "0.parquet")
+    said = scored("more")[1]
+    assert (
+        "over all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
+    )
+    assert registry.get() == two and registry.get(SHADOW) is None
 
 
 class Killed(Exception):
