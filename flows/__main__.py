@@ -56,7 +56,7 @@ examples:
   python -m flows pipeline conf/own_table.yaml dataset.path=my.csv dataset.label=outcome
   python -m flows retrain conf/production/digits.yaml dataset.path=incoming/
   python -m flows score conf/production/digits.yaml production.score='{input: new.csv, output: scored.parquet}'
-  python -m flows promote conf/production/digits.yaml production.rollout.force=true
+  python -m flows promote conf/production/digits.yaml
   python -m flows data list
 
 CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
