@@ -3,4 +3,4 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PRODUCTION = ("retrain", "score", "rollback")  # flows of a model that is kept
+PRODUCTION = ("retrain", "score", "promote", "rollback")  # flows of a model that is kept

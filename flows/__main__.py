@@ -32,6 +32,7 @@ NAMES = {
     "sync": "only the tracking of results that are there: the store was gone when they were computed",
     "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
     "score": "let the champion score the rows of production.score.input",
+    "promote": "make the challenger in shadow the champion (files with production.rollout)",
     "rollback": "give the alias champion back to the version before it",
 }
 SCHEMA = "the JSON schema of an experiment file, without CONFIG"
@@ -56,6 +57,7 @@ examples:
   python -m flows retrain conf/production/digits.yaml dataset.path=incoming/
   python -m flows score conf/production/digits.yaml production.score='{input: new.csv, output: scored.parquet}'
   python -m flows serve conf/production/digits.yaml
+  python -m flows promote conf/production/digits.yaml
   python -m flows data list
 
 CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.

@@ -94,7 +94,7 @@ def check_inputs(config: Config | StudyConfig, name: str) -> None:
 
     A user's files are read as the flow will read them, which then finds them in the cache.
     """
-    if not isinstance(config, Config) or name == "rollback":
+    if not isinstance(config, Config) or name in ("promote", "rollback"):
         return
     if name == "score":
         production_section(config, name)

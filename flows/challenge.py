@@ -16,13 +16,14 @@ from ldsvm.experiment import prepared as preparation
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.schema import Config
-from ldsvm.production import promotion
+from ldsvm.production import promotion, retention
 from ldsvm.production.alarms import Kind
 from ldsvm.production.promotion import Challenge, Champion, Inspection
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report import retraining
 from ldsvm.report.publish import FACTS
 from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.server import redacted
 
 
 @task(name="look", task_run_name="look", cache_policy=NO_CACHE)
@@ -63,12 +64,14 @@ def decide(
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
     with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
         comparison = promotion.compare(made, settings, registry.next_number(version))
-        new, promoted, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
+        new, outcome, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
         news(f"{new}, test error {percent(comparison.score.error)}")
-    kind: Kind = "promoted" if promoted else "refused"
-    raise_alarm(made.config, kind, f"{new}: {said}", version=str(new.number), data=made.prepared.digest)
+    kinds: dict[str, Kind] = {"promoted": "promoted", "in shadow": "in_shadow"}
+    raise_alarm(
+        made.config, kinds.get(outcome, "refused"), f"{new}: {said}", version=str(new.number), data=made.prepared.digest
+    )
     tag_run(model=str(new), data=made.prepared.digest[:12], mlflow=new.run_id)
-    timeline.remember(made.config, registry, timeline.trained(comparison, inspection, new, promoted, version, said))
+    timeline.remember(made.config, registry, timeline.trained(comparison, inspection, new, outcome, version, said))
     create_markdown_artifact(text, key(made.config.name, "model-card"), "Model card of the challenger")
     return f"{new}: {said}"
 
@@ -80,3 +83,12 @@ def record_decision(config: Config, registry: Registry, inspection: Inspection, 
     tag_run(model=str(version), data=inspection.sha256[:12], mlflow=run)
     timeline.remember(config, registry, timeline.not_trained(inspection, version, run))
     note(inspection.decision.sentence)  # on the terminal the flow's last line says it
+
+
+def remove_old_versions(registry: Registry, keep: int | None) -> None:
+    """Remove versions beyond the newest `keep` and say which; a failure is said too, for the retraining is done."""
+    try:
+        for sentence in retention.remove_versions(registry, keep):
+            say(f"  {sentence}")
+    except Exception as error:
+        say(f"  old versions of {registry.name} were not removed: {redacted(str(error))}")

@@ -11,7 +11,7 @@ from flows import timeline
 from flows._cli import experiment, production_section, run_name, say
 from flows._runtime import finish, run_contests, workers, write_report
 from flows.alarms import on_crashed, on_failure
-from flows.challenge import decide, look_for_news, prepare_challenger, record_decision
+from flows.challenge import decide, look_for_news, prepare_challenger, record_decision, remove_old_versions
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.production import promotion
@@ -56,4 +56,6 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
         facts, errors = str(made.config.results / FACTS), list[str]()
         runs = run_contests(made.config, facts, list(made.config.methods), errors)
         finish(made.config, write_report(made.config, facts), runs, errors, [made.config])
-    return decide(made, tracker, registry, version, inspection, promotion.settings_digest(settings))
+    said = decide(made, tracker, registry, version, inspection, promotion.settings_digest(settings))
+    remove_old_versions(registry, asked.keep.versions)
+    return said

@@ -77,8 +77,8 @@ def compared(
                     raise_alarm(config, "drift", _alarm(found.alarms), version=str(version.number))
 
 
-def note_schema(check: Check, run: Run) -> None:
-    """Say and record what the rows held that `schema.yaml` does not allow."""
+def say_odd_cells(check: Check, run: Run) -> None:
+    """Say and record which cells of the rows the schema does not allow."""
     if check.sentences:
         run.text("schema.txt", "\n".join(check.sentences))
         for remark in remarks(check, "scored"):

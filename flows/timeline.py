@@ -31,14 +31,14 @@ def remember(config: Config, registry: Registry, event: Event) -> None:
 
 
 def trained(
-    comparison: Comparison, inspection: Inspection, new: Version, promoted: bool, champion: Version | None, said: str
+    comparison: Comparison, inspection: Inspection, new: Version, outcome: str, champion: Version | None, said: str
 ) -> Event:
     """Return the event of a challenger that was judged."""
     return Event(
         "retrain",
-        "promoted" if promoted else "refused",
+        outcome,
         sentence=said,
-        champion=str(new.number) if promoted else _number(champion),
+        champion=str(new.number) if outcome == "promoted" else _number(champion),
         challenger=str(new.number),
         rows=inspection.new,
         error=share_of(comparison.champion),
@@ -72,6 +72,13 @@ def scored(report: Report, version: Version, run: str) -> Event:
         "score", "alarm" if reasons else "scored", sentence=report.sentences[0], champion=_number(version),
         rows=report.rows, estimate=share_of(report.estimate), reasons=reasons[:3], run=run, **drift_of(report.drift),
     )  # fmt: skip
+
+
+def promoted(now: Version, said: str) -> Event:
+    """Return the event that the challenger in shadow was promoted."""
+    return Event(
+        "promote", "promoted", sentence=said, champion=_number(now), challenger=_number(now), by=timeline.user()
+    )
 
 
 def rolled_back(now: Version, said: str, run: str) -> Event:

@@ -21,7 +21,9 @@ from typing import Any, Literal, get_args
 
 from ldsvm.atomic import alone
 
-Kind = Literal["failed", "crashed", "drift", "refused", "promoted", "rolled_back", "given_up"]  # the last: a server
+Kind = Literal[
+    "failed", "crashed", "drift", "refused", "in_shadow", "promoted", "rolled_back", "given_up"
+]  # the last: a server
 KINDS: tuple[Kind, ...] = get_args(Kind)
 VARIABLE = "LDSVM_WEBHOOK"
 FILE_VARIABLE = "LDSVM_WEBHOOK_FILE"  # of a file with the address, as secrets are handed to containers

@@ -118,7 +118,7 @@ def settings_digest(config: Config) -> str:
     wanted = {"seed", "problems", "split", "features", "production", "dataset", "methods", "judge"}
     wanted |= {"costs"} if config.costs else set()
     said = config.model_dump(mode="json", include=wanted)
-    for key in ("acknowledge", "alarms", "score", "schema"):
+    for key in ("acknowledge", "alarms", "score", "schema", "rollout", "keep"):
         del said["production"][key]
     if not production_rules(config).gate.names:  # as it was before there were metrics
         for key in ("metric", "metrics"):
@@ -137,15 +137,15 @@ def inspect_data(
 ) -> Inspection:
     """Look for new rows, compare them with the champion's training, and decide.
 
-    judged: the facts of all challengers of this champion that were refused or rolled back; the same rows and settings
-    would give the same challenger again, and a second test of it would only use up confidence.
+    judged: the facts of all challengers of this champion that were refused, rolled back or put in shadow; the same rows
+    and settings would give the same challenger again, and a second test of it would only use up confidence.
     acknowledged: digest of the data that a person has acknowledged, so that they raise no alarm again.
     """
     reading = new_rows.read(config)
     mark = new_rows.mark(reading)
     now = mark.sha256, settings_digest(config)
     again = not config.refresh and any((one["mark"]["sha256"], one["asked"]) == now for one in judged)
-    before = "on which a challenger was refused or rolled back already."
+    before = "on which a challenger was refused, rolled back or put in shadow already."
     if champion is None:
         n = len(reading.source.data.train)
         if again:

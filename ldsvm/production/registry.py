@@ -1,6 +1,7 @@
 """The production model: its versions in MLflow's registry, and their aliases.
 
-`champion` is the version in use, `previous` the one before it, to go back to. Aliases move under a lock in the folder
+`champion` is the version in use, `previous` the one before it, to go back to, and `shadow` a challenger that answers
+beside the champion before it may follow it, see `rollout`. Aliases move under a lock in the folder
 of results, and only after another look at who the champion is: of two retrainings that were judged against the same
 champion only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a
 kill the next process finishes it.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from ldsvm.tracking.client import Run, Tracker, TrackingFailed, download
 from ldsvm.tracking.served import MODEL
 from ldsvm.tracking.server import redacted
 
-CHAMPION, PREVIOUS = "champion", "previous"
+CHAMPION, PREVIOUS, SHADOW = "champion", "previous", "shadow"
 FACTS = "production.json"  # of the run that registered a version
 AGAINST = "ldsvm.challenged_version"  # tag of a version: the number of the champion that it challenged
 EARLIER = "ldsvm.champion"  # the same tag in registries of earlier releases
@@ -32,6 +33,7 @@ LOOKS = "ldsvm.looks"  # tag of the model, with a champion's number at the end: 
 ACKNOWLEDGED = "ldsvm.acknowledged"  # tag of the model: digest of the data that a person has acknowledged
 MOVE = "ldsvm.move"  # tag of the model while its aliases move: the numbers of champion and previous
 TIMELINE = "ldsvm.timeline"  # tag of the model: the run whose metrics are its life, point by point
+REMOVED = "ldsvm.removed"  # tag of the model, with the number of a version that is removed at the end: see `retention`
 MOST = 5000  # characters of a description that MLflow's databases hold; the run has all of it
 
 
@@ -79,8 +81,8 @@ class Registry:
     def get(self, alias: str = CHAMPION) -> Version | None:
         """Return the version that has an alias, None when none has it."""
         if MOVE in self._model().tags:
-            with self._alone():
-                self._finish()
+            with self.alone():
+                pass
         return self._get(alias)
 
     def moved(self) -> bool | None:
@@ -103,11 +105,43 @@ class Registry:
         return found
 
     def challengers(self, champion: Version | None) -> list[Version]:
-        """Return the versions that challenged a champion, oldest first. None: those made when there was no champion."""
+        """Return the versions that challenged a champion, oldest first, also those that were removed.
+
+        champion: None for those made when there was no champion.
+        """
+        number = _number(champion)
+        there = [self.version(one) for one, against in self.versions().items() if against == number]
+        gone = [said for said in self.removed().values() if said["against"] == number]
+        found = {said["number"]: Version(self.name, said["number"], said["run"], "") for said in gone}
+        found |= {one.number: one for one in there}
+        return [found[one] for one in sorted(found)]
+
+    def versions(self) -> dict[int, str]:
+        """Return the number of each version that is there, and that of the champion that it challenged.
+
+        It is "0" where there was none, and "" where somebody else has registered the version.
+        """
         found = self.client.search_model_versions(f"name = '{self.name}'")
-        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER)) for one in found}
-        numbers = sorted(number for number, other in against.items() if other == _number(champion))
-        return [self.version(number) for number in numbers]
+        against = {int(one.version): one.tags.get(AGAINST, one.tags.get(EARLIER, "")) for one in found}
+        return dict(sorted(against.items()))
+
+    def aliased(self) -> set[int]:
+        """Return the numbers of all versions that have an alias, of ours or of anybody."""
+        return {int(number) for number in self._model().aliases.values()}
+
+    def removed(self) -> dict[int, dict[str, Any]]:
+        """Return what is remembered of each version that was removed, by its number: see `remember_removed`."""
+        tags = self._model().tags.items()
+        return {int(key.rpartition(".")[2]): json.loads(said) for key, said in tags if key.startswith(f"{REMOVED}.")}
+
+    def remember_removed(self, version: Version, against: str, done: bool) -> None:
+        """Remember a version by its run and the number of its champion, so that it still counts as a challenger.
+
+        done: whether its files are gone; until then their place is remembered too, for what goes on after a kill.
+        """
+        said = {"number": version.number, "run": version.run_id, "against": against}
+        said |= {} if done else {"source": version.source}
+        self.client.set_registered_model_tag(self.name, f"{REMOVED}.{version.number}", json.dumps(said))
 
     def challenger_facts(self, champion: Version | None) -> list[dict[str, Any]]:
         """Return the facts of every version that challenged this champion and had its verdict, oldest first.
@@ -122,12 +156,16 @@ class Registry:
                     found.append(self.facts(version))
         return found
 
+    def forget_removed(self, number: int) -> None:
+        """Take back that a version is to be removed."""
+        self.client.delete_registered_model_tag(self.name, f"{REMOVED}.{number}")
+
     def next_number(self, champion: Version | None) -> int:
         """Return the number of the next challenger of this champion, from 1.
 
         No number is given twice, even if two are judged at once or versions were deleted.
         """
-        with self._alone():
+        with self.alone():
             self._create_if_missing()
             key = f"{LOOKS}.{_number(champion)}"
             number = 1 + max(int(self._model().tags.get(key, 0)), len(self.challengers(champion)))
@@ -148,7 +186,7 @@ class Registry:
         known = self._model().tags.get(TIMELINE)
         if known is not None and self.tracker.knows(known):
             return self.tracker.get(known)
-        with self._alone():
+        with self.alone():
             self._create_if_missing()
         with self.tracker.run(f"timeline · {self.name}", kind="timeline") as run:
             run.describe(note=f"The metrics of this run show {self.name} in production, a point for each event.")
@@ -163,7 +201,7 @@ class Registry:
     def register(self, run: Run, source: str, facts: Mapping[str, Any], against: Version | None = None) -> Version:
         """Add a version, without an alias. source: what `Run.model` returned. against: the champion it challenged."""
         run.text(FACTS, json.dumps(facts))
-        with self._alone():
+        with self.alone():
             self._create_if_missing()
         made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
@@ -171,26 +209,53 @@ class Registry:
     def describe(self, version: Version, card: str, **tags: str) -> None:
         """Set the Markdown text that a version's page shows, once it has been promoted or refused.
 
-        tags: facts that its page and the list of versions show, such as the verdict; "ldsvm." comes before each key.
+        tags: facts such as the verdict, see `say`.
         """
         self.client.update_model_version(self.name, str(version.number), card[:MOST])
+        self.say(version, **tags)
+
+    def say(self, version: Version, **tags: str) -> None:
+        """Set facts that a version's page and the list of versions show; "ldsvm." comes before each key."""
         for key, value in tags.items():
             self.client.set_model_version_tag(self.name, str(version.number), f"ldsvm.{key}", value)
 
-    def promote(self, version: Version, instead_of: Version | None) -> bool:
-        """Make a version the champion if `instead_of` still is; return whether it was promoted."""
-        with self._alone():
-            self._finish()
-            now = self._get(CHAMPION)
-            if (now and now.number) != (instead_of and instead_of.number):
+    def tags(self, version: Version) -> dict[str, str]:
+        """Return the facts that `say` has set, and others."""
+        return dict(self.client.get_model_version(self.name, str(version.number)).tags)
+
+    def promote(self, version: Version, instead_of: Version | None, *, alias: str | None = None) -> bool:
+        """Make a version the champion if `instead_of` still is; return whether it was promoted.
+
+        alias: which the version must still have. Another version that was in shadow is so no more: it has challenged a
+        champion that is no longer in use.
+        """
+        with self.alone():
+            now, shadow = self._get(CHAMPION), self._get(SHADOW)
+            if _number(now) != _number(instead_of) or (alias and _number(self._get(alias)) != _number(version)):
                 return False
             self._move_to(version, now)
+            if shadow is not None and shadow != version:
+                self.client.delete_registered_model_alias(self.name, SHADOW)
+                self.say(shadow, verdict="replaced in shadow")
+        return True
+
+    def put_in_shadow(self, version: Version, beside: Version) -> bool:
+        """Let a version answer beside the champion if that is still `beside`; return whether it does.
+
+        It takes the place of the one that was in shadow before.
+        """
+        with self.alone():
+            if _number(self._get(CHAMPION)) != _number(beside):
+                return False
+            before = self._get(SHADOW)
+            self.client.set_registered_model_alias(self.name, SHADOW, str(version.number))
+            if before is not None and before != version:
+                self.say(before, verdict="replaced in shadow")
         return True
 
     def rollback(self) -> tuple[Version, Version]:
         """Swap the champion and the version before it; return the new champion and the old one."""
-        with self._alone():
-            self._finish()
+        with self.alone():
             now, before = self.require(), self.require(PREVIOUS)
             if now.number == before.number:
                 raise RegistryFailed(f"{now} is both champion and previous; there is nothing to go back to.")
@@ -240,7 +305,10 @@ class Registry:
 
     def _create_if_missing(self) -> None:
         if not self.client.search_registered_models(f"name = '{self.name}'"):
-            about = f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it."
+            about = (
+                f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it, "
+                f"{SHADOW}: a challenger on trial."
+            )
             self.client.create_registered_model(self.name, description=about)
 
     def _move_to(self, version: Version, instead_of: Version | None) -> None:
@@ -248,12 +316,14 @@ class Registry:
         self._finish()
 
     def _finish(self) -> None:
-        """Finish the move of the aliases that the tag says, if there is one; no version ever has both."""
+        """Finish the move of the aliases that the tag says, if there is one; no version ever has two of ours."""
         if (meant := self._model().tags.get(MOVE)) is None:
             return
         champion, previous = meant.split()
-        if str(self._model().aliases.get(PREVIOUS)) == champion:  # some stores return a number, others a text
-            self.client.delete_registered_model_alias(self.name, PREVIOUS)
+        aliases = self._model().aliases
+        for alias in (PREVIOUS, SHADOW):
+            if str(aliases.get(alias)) == champion:  # some stores return a number, others a text
+                self.client.delete_registered_model_alias(self.name, alias)
         self.client.set_registered_model_alias(self.name, CHAMPION, champion)
         if previous != NONE:
             self.client.set_registered_model_alias(self.name, PREVIOUS, previous)
@@ -268,8 +338,12 @@ class Registry:
         found = self.client.search_registered_models(f"name = '{self.name}'")
         return found[0] if found else SimpleNamespace(tags={}, aliases={})
 
-    def _alone(self) -> AbstractContextManager[None]:
-        return alone(self.tracker.runs / "registry")
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let one process at a time move aliases or remove versions; a move that a kill has left is finished first."""
+        with alone(self.tracker.runs / "registry"):
+            self._finish()
+            yield
 
 
 def _number(version: Version | None) -> str:

@@ -30,10 +30,13 @@ from ldsvm.production.answers import Answers
 from ldsvm.production.schema_check import refuse
 from ldsvm.production.score_watch import Chunk, Watch
 from ldsvm.production.scoring_rows import Part, Scoring, divided, inputs, opened
+from ldsvm.production.shadow import Shadow
 
 OnRows = Callable[[int], None]
 FORMULA = r"^[=+\-@\t\r\n]"  # first characters of what spreadsheets run as a formula
 COUNTS = b"ldsvm.counts"  # key in a chunk's metadata, of what its rows are compared by
+PARTS = ".parts"  # at the end of the name of the folder of chunks, beside the output
+AGREEMENT = b"ldsvm.agreement"  # the same, of whether a challenger in shadow agrees
 NUMBER = r"^[+-]?([\d.,]*|[\d.,]+e[+-]?\d+|inf|infinity|nan)$"  # also a lone sign, as for no value
 
 
@@ -43,12 +46,14 @@ def score(
     on_rows: OnRows = lambda rows: None,
     check: Check | None = None,
     watch: Watch | None = None,
+    shadow: Shadow | None = None,
 ) -> int:
     """Score every row of a job's input with a fitted pipeline and return how many there were.
 
     on_rows: called with the number of rows done. check: finds the cells that the schema does not allow, in the chunks
     that are still to do where another run was stopped; by default that of the job. watch: compares all rows with those
-    of the training; its Alarm ends the scoring, and the chunks that are done are kept for the next run.
+    of the training; its Alarm ends the scoring, and the chunks that are done are kept for the next run. shadow: answers
+    all rows too, for a comparison; the output holds nothing of it.
 
     Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
     are no numbers, or have missing values; for kept columns of which the files make no single one; for cells that the
@@ -58,9 +63,12 @@ def score(
     streams, check = opened(job), check or Check(job.allowed, job.edited)
     kept = _kept(streams, job)
     with _alone(job) as folder:
-        chunks = folder / _digest(job, [one.file for one in streams])
+        files = [_identity(one.file) for one in streams]
+        chunks = folder / _digest(job, files)
+        if shadow is not None:
+            shadow.files = {one.file: digest for one, (_, digest) in zip(streams, files, strict=True)}
         try:
-            done = _answered(streams, job, pipeline, kept, chunks, on_rows, check, watch)
+            done = _answered(streams, job, pipeline, kept, chunks, on_rows, check, watch, shadow)
         except DataError:  # a second run would fail the same way, so the chunks are of no use
             shutil.rmtree(chunks, ignore_errors=True)
             if not any(path.is_dir() for path in folder.iterdir()):
@@ -79,17 +87,21 @@ def _answered(
     on_rows: OnRows,
     check: Check,
     watch: Watch | None,
+    shadow: Shadow | None,
 ) -> int:
     """Write the chunks that are not in the folder yet, then the output; return the number of rows."""
     done, chunks = 0, []
     for number, chunk in enumerate(divided(streams, job)):
         chunks.append(folder / f"{number:06d}.parquet")
         rows = sum(len(part.batch) for part in chunk)
-        if not _there(chunks[-1], rows, watch):
-            _write(_scored(chunk, job, pipeline, kept, check, watch), chunks[-1])
+        if not _there(chunks[-1], rows, watch, shadow):
+            _write(_scored(chunk, job, pipeline, kept, check, watch, shadow), chunks[-1])
         done += rows
+        counts = optional("pyarrow.parquet").read_schema(chunks[-1]).metadata or {}
         if watch is not None:
-            watch.take(Chunk.of(optional("pyarrow.parquet").read_schema(chunks[-1]).metadata[COUNTS]))
+            watch.take(Chunk.of(counts[COUNTS]))
+        if shadow is not None and shadow.failure is None:
+            shadow.take(counts[AGREEMENT])
         on_rows(done)
     if not chunks:
         raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
@@ -126,7 +138,7 @@ def _kept(streams: Sequence[Stream], job: Scoring) -> dict[str, Any]:
 @contextmanager
 def _alone(job: Scoring) -> Iterator[Path]:
     """Yield the folder of a job's chunks, which one run at a time uses."""
-    folder = job.output.with_name(f".{job.output.name}.parts")
+    folder = job.output.with_name(f".{job.output.name}{PARTS}")
     with ExitStack() as stack:
         try:
             stack.enter_context(alone(folder, wait=False))
@@ -139,28 +151,37 @@ def _alone(job: Scoring) -> Iterator[Path]:
         yield folder
 
 
-def _digest(job: Scoring, files: Sequence[Path]) -> str:
-    """Return a digest that names the folder of this job's chunks."""
-    facts = {**asdict(job), "output": str(job.output), "files": [_identity(file) for file in files]}
+def _digest(job: Scoring, files: list[list[str]]) -> str:
+    """Return a digest that names the folder of this job's chunks. files: see `_identity`."""
+    facts = {**asdict(job), "output": str(job.output), "files": files}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _there(chunk: Path, rows: int, watch: Watch | None) -> bool:
+def _there(chunk: Path, rows: int, watch: Watch | None, shadow: Shadow | None) -> bool:
     """Return whether a chunk can be read, has so many rows, and has their counts where they are compared."""
     try:
         table = optional("pyarrow.parquet").read_table(chunk)
     except (OSError, optional("pyarrow").ArrowException):
         return False
-    return bool(table.num_rows == rows) and (watch is None or COUNTS in (table.schema.metadata or {}))
+    counts = table.schema.metadata or {}
+    agreed = shadow is None or shadow.failure is not None or shadow.is_of(counts.get(AGREEMENT))
+    return bool(table.num_rows == rows) and (watch is None or COUNTS in counts) and agreed
 
 
-def _identity(file: Path) -> list[Any]:
+def _identity(file: Path) -> list[str]:
+    """Return where a file is, and the digest of its content."""
     with file.open("rb") as stream:
         return [str(file.resolve()), hashlib.file_digest(stream, "sha256").hexdigest()]
 
 
 def _scored(
-    chunk: Sequence[Part], job: Scoring, pipeline: Any, kept: dict[str, Any], check: Check, watch: Watch | None
+    chunk: Sequence[Part],
+    job: Scoring,
+    pipeline: Any,
+    kept: dict[str, Any],
+    check: Check,
+    watch: Watch | None,
+    shadow: Shadow | None = None,
 ) -> Any:
     """Return the output's rows of one chunk, with their counts where they are compared. kept: types of columns."""
     pa = optional("pyarrow")
@@ -176,8 +197,13 @@ def _scored(
     columns["margin"] = pa.array(found.margins().astype(np.float32))
     columns |= {f"z{place}": pa.array(np.ascontiguousarray(Z[:, place], np.float32)) for place in range(Z.shape[1])}
     columns["model"] = pa.array([job.model] * len(Z)).dictionary_encode()
-    counts = None if watch is None else {COUNTS: watch.count(given, X, said, Z, found.probabilities()).as_json()}
-    return pa.table(columns, metadata=counts)
+    counts = {}
+    if watch is not None:
+        counts[COUNTS] = watch.count(given, X, said, Z, found.probabilities()).as_json()
+    if shadow is not None:  # last: all that the champion says is there
+        parts = [(part.stream.file, len(part.batch)) for part in chunk]
+        counts |= {} if (agreed := shadow.look(parts, given, said, job.roles)) is None else {AGREEMENT: agreed}
+    return pa.table(columns, metadata=counts or None)
 
 
 def _cast(part: Part, name: str, type: Any) -> Any:

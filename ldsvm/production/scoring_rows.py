@@ -134,7 +134,7 @@ def opened(job: Scoring) -> list[Stream]:
         raise DataError(f"{job.input}: {found.format} files cannot be scored; allowed: {', '.join(TABLES)}.")
     if holds(job.input, job.output):  # another run would score the answers of this one
         raise DataError(f"{job.output}: would be read as a part of the input {job.input}; choose another place.")
-    if job.output.exists() and not _scored_before(job.output):
+    if job.output.exists() and not is_output(job.output):
         raise DataError(f"{job.output}: exists and is no output of a scoring, so it is kept; choose another name.")
     streams = [
         stream(file, found.format, header=job.header, encoding=job.encoding, values=found.values.get(file))
@@ -156,7 +156,7 @@ def _check_names(job: Scoring) -> None:
         )
 
 
-def _scored_before(file: Path) -> bool:
+def is_output(file: Path) -> bool:
     """Return whether a file is the output of a scoring, as its columns tell: it may be replaced."""
     try:
         if not file.is_file():

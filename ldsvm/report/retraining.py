@@ -7,8 +7,10 @@ from dataclasses import asdict
 
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.experiment.compare.outcome import percent
+from ldsvm.experiment.config.production import RolloutConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.metrics import DEFAULT
+from ldsvm.production.gate import Verdict
 from ldsvm.production.promotion import Challenge, Comparison, Inspection, production_rules
 from ldsvm.production.registry import Registry, Version
 from ldsvm.report.card import card
@@ -24,10 +26,10 @@ def register(
     tracker: Tracker,
     registry: Registry,
     champion: Version | None,
-) -> tuple[Version, bool, str, str]:
-    """Register a challenger, promote it if the gate lets it pass.
+) -> tuple[Version, str, str, str]:
+    """Register a challenger; promote it or put it in shadow if the gate lets it pass.
 
-    Returns its version, whether it is the champion now, the outcome in one sentence, and the card.
+    Returns its version, what became of it (promoted, in shadow, refused), the outcome in one sentence, and the card.
     """
     config, prepared = made.config, made.prepared
     with tracker.run("retrain", kind="retrain") as run:
@@ -35,20 +37,35 @@ def register(
         source = run.model(comparison.pipeline, prepared.example(), registry.name)
         new = registry.register(run, source, comparison.facts, against=champion)
         text = card(config, prepared, inspection, comparison, str(new), None if champion is None else str(champion))
-        said, promoted = comparison.verdict.sentence, comparison.verdict.promote and registry.promote(new, champion)
-        if comparison.verdict.promote and not promoted:
-            said = f"Refused: another retraining has promoted {registry.get()} meanwhile."
-            text = f"**{said}**\n\n{text}"
-        outcome, error = "promoted" if promoted else "refused", percent(comparison.score.error)
+        outcome, said = _rolled_out(production_rules(config).rollout, comparison.verdict, registry, new, champion)
+        if said != comparison.verdict.sentence:
+            text = text.replace(f"**{escape(comparison.verdict.sentence)}**", f"**{escape(said)}**", 1)
+        error = percent(comparison.score.error)
         measured = _measured(config, comparison.score)
         registry.describe(new, text, verdict=outcome, error=error, data=prepared.digest, **measured)
         params = {"action": "retrain", "challenger": str(new), "champion": str(champion)}
-        run.log(params, {**_numbers(comparison, inspection), "promoted": float(promoted)})
+        run.log(params, {**_numbers(comparison, inspection), "promoted": float(outcome == "promoted")})
         run.text("verdict.json", json.dumps([asdict(check) for check in comparison.verdict.checks], indent=1))
         run.text("drift.json", json.dumps(asdict(inspection), indent=1))
         shown = [error, *(f"{name} {value}" for name, value in measured.items())]
         run.describe(name=" · ".join(["retrain", str(new), *shown, said.partition(":")[0]]), note=text)
-    return new, promoted, said, text
+    return new, outcome, said, text
+
+
+def _rolled_out(
+    rules: RolloutConfig, verdict: Verdict, registry: Registry, new: Version, champion: Version | None
+) -> tuple[str, str]:
+    """Promote a challenger or put it in shadow, if the gate lets it pass; return the outcome and a sentence on it."""
+    if not verdict.promote:
+        return "refused", verdict.sentence
+    shadow = champion is not None and rules.shadow_rows > 0
+    if not (registry.put_in_shadow(new, champion) if champion and shadow else registry.promote(new, champion)):
+        return "refused", f"Refused: {registry.get()} has become the champion meanwhile."
+    if not shadow:
+        return "promoted", verdict.sentence
+    holds = verdict.sentence.removeprefix("Promoted: ")
+    trial = f"It answers beside {champion}, and may be promoted after {rules.shadow_rows:,} rows."
+    return "in shadow", f"In shadow: {holds} {trial}"
 
 
 def record_decision(config: Config, tracker: Tracker, inspection: Inspection, champion: Version | None) -> str:

@@ -59,7 +59,7 @@ def call(command: Callable[..., tuple[int, str, str]], undrawn: None, tmp_path: 
 def tracked(place: Path) -> list[tuple[str, str]]:
     query = (
         "select r.name, r.status from runs r join tags t on t.run_uuid = r.run_uuid"
-        " where t.key = 'ldsvm.kind' and t.value in ('retrain', 'score', 'rollback') order by r.start_time"
+        " where t.key = 'ldsvm.kind' and t.value in ('retrain', 'score', 'promote', 'rollback') order by r.start_time"
     )
     with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
         return store.execute(query).fetchall()
@@ -86,7 +86,7 @@ def aliases(place: Path) -> dict[str, int]:
 
 
 @pytest.mark.timeout(600)
-def test_trained_refused_promoted_scored_and_rolled_back(
+def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     call: Call, command: Callable[..., tuple[int, str, str]], prefect: Any, tmp_path: Path
 ) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
@@ -102,13 +102,23 @@ def test_trained_refused_promoted_scored_and_rolled_back(
     assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
     assert aliases(tmp_path) == {"champion": 1}
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
-    assert (code, said) == (0, "skip: 200 new rows, on which a challenger was refused or rolled back already.")
+    assert (code, said) == (
+        0,
+        "skip: 200 new rows, on which a challenger was refused, rolled back or put in shadow already.",
+    )
+    first, refused = cards(tmp_path)
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
     rest = ["production.acknowledge=true", "production.gate.error_percent.threshold=50"]
-    code, said = call("retrain", *rest, "production.gate.class_error_percent=null")
-    assert (code, said) == (0, "digits version 3: Promoted: all 6 rules hold.")
-    assert aliases(tmp_path) == {"champion": 3, "previous": 1}
-    first, refused, second = cards(tmp_path)
+    rest += ["production.gate.class_error_percent=null", "production.keep.versions=1"]
+    trial = "production.rollout={shadow_rows: 297, least_agreement: 0.5}"
+    assert call("retrain", *rest, trial) == (
+        0,
+        "digits version 3: In shadow: all 6 rules hold. It answers beside digits version 1, and may be promoted after "
+        "297 rows.",
+    )
+    assert aliases(tmp_path) == {"champion": 1, "shadow": 3}
+    _, removed, second = cards(tmp_path)
+    assert removed is None and "**In shadow: all 6 rules hold" in second
     title = "# UCI digits, kept fresh: digits version "
     for part in (title, "## Classes", "| basis functions | 40 |", "## Limits", "95 % interval", "SHA-256"):
         assert all(part in text for text in (first, refused, second))
@@ -117,10 +127,19 @@ def test_trained_refused_promoted_scored_and_rolled_back(
         assert part in second and part not in first
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
+    code, said = call("promote", trial)
+    assert code == 1 and "0 rows were compared, and production.rollout.shadow_rows asks for 297" in said
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
-    code, said, err = command(*called(tmp_path, "score", f"production.score={asked}"))
-    assert code == 0 and said.startswith("297 rows scored by digits version 3 in ") and "rows scored" not in err
+    code, said, err = command(*called(tmp_path, "score", f"production.score={asked}", trial))
+    assert code == 0 and said.startswith("297 rows scored by digits version 1 in ") and "rows scored" not in err
+    assert "  digits version 3, in shadow, gives the class of digits version 1 for " in err
+    assert "  it may be promoted: python -m flows promote with the same file" in err
     assert len(pd.read_csv(tmp_path / "out.csv")) == 297
+    code, said = call("promote", trial)
+    assert code == 0 and said.startswith(
+        "digits version 3 is the champion now, digits version 1 is previous; in shadow"
+    )
+    assert aliases(tmp_path) == {"champion": 3, "previous": 1}
     assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is previous")
     rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
     code, _, err = command(*called(tmp_path, "retrain"))
@@ -128,8 +147,9 @@ def test_trained_refused_promoted_scored_and_rolled_back(
     assert code == 1 and " % of the inputs have drifted" in first and "  1,197 new rows." in causes
     assert last.startswith("  Look at the data; when they are right, go on with production.acknowledge=true.")
     found = tracked(tmp_path)
-    assert [name.partition(" · ")[0] for name, _ in found] == ["retrain"] * 5 + ["score", "rollback", "retrain"]
-    assert [status for _, status in found] == ["FINISHED"] * 7 + ["FAILED"]
+    names = ["retrain"] * 5 + ["score", "promote", "rollback", "retrain"]
+    assert [name.partition(" · ")[0] for name, _ in found] == names
+    assert [status for _, status in found] == ["FINISHED"] * 8 + ["FAILED"]
     _timeline_tells_the_whole_life(tmp_path)
     with prefect.used():
         _alarms_name_the_version_and_prefects_runs_what_they_made(tmp_path)
@@ -139,11 +159,11 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
     found = events(place / "runs", "digits")
     assert [(one.kind, one.outcome, one.champion) for one in found] == [
         ("retrain", "promoted", "1"), ("retrain", "skip", "1"), ("retrain", "refused", "1"), ("retrain", "skip", "1"),
-        ("acknowledge", "acknowledged", "1"), ("retrain", "promoted", "3"), ("score", "scored", "3"),
-        ("rollback", "rolled back", "1"), ("retrain", "alarm", "1"),
+        ("acknowledge", "acknowledged", "1"), ("retrain", "in shadow", "1"), ("score", "scored", "1"),
+        ("promote", "promoted", "3"), ("rollback", "rolled back", "1"), ("retrain", "alarm", "1"),
     ]  # fmt: skip
     assert found[2].reasons[0] == "n_basis is 40, above 39" and found[2].error is not None and found[4].by
-    assert found[4].data == found[5].data != found[8].data and found[8].drifted_share > 0.5
+    assert found[4].data == found[5].data != found[9].data and found[9].drifted_share > 0.5
     text = (place / "runs" / "registry" / "digits" / "timeline.html").read_text("utf-8")
     assert "Version 1 is the champion since " in text and "n_basis is 40, above 39" in text
     query = "select m.value from metrics m join tags t on t.run_uuid = m.run_uuid and t.key = 'ldsvm.kind' "
@@ -154,13 +174,15 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
 
 def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> None:
     every = list(journal(place / "runs"))
-    kinds = ["failed", "promoted", "refused", "promoted", "rolled_back", "drift"]
+    kinds = ["failed", "promoted", "refused", "in_shadow", "failed", "promoted", "rolled_back", "drift"]
     assert [one["kind"] for one in every] == kinds and not any(one["sent"] for one in every)
-    assert [one["version"] for one in every] == ["", "1", "2", "3", "1", ""]
+    assert [one["version"] for one in every] == ["", "1", "2", "3", "", "3", "1", ""]
     assert "No version of digits is champion" in every[0]["sentence"]
     assert every[2]["sentence"].startswith("digits version 2: Refused: n_basis is 40, above 39; ")
-    assert " % of the inputs have drifted" in every[5]["sentence"]
-    assert all(re.fullmatch(r"(score|retrain|rollback) digits \d{4}-\d\d-\d\d \d\d:\d\d", one["run"]) for one in every)
+    assert " % of the inputs have drifted" in every[7]["sentence"]
+    assert all(
+        re.fullmatch(r"(score|retrain|promote|rollback) digits \d{4}-\d\d-\d\d \d\d:\d\d", one["run"]) for one in every
+    )
     assert {one["model"] for one in every} == {"digits"}
     query = "select t.value, v.version, r.value from model_versions v join tags t on t.run_uuid = v.run_id and t.key = "
     query += "'ldsvm.pipeline' join model_version_tags r on r.version = v.version and r.key = 'ldsvm.data'"

@@ -392,7 +392,7 @@ def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: P
     one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
     digest = promotion.inspect_data(one, None).sha256
     judged = [{"mark": {"sha256": digest}, "asked": promotion.settings_digest(settings)} for settings in (one, other)]
-    said = "skip: 300 rows, on which a challenger was refused or rolled back already."
+    said = "skip: 300 rows, on which a challenger was refused, rolled back or put in shadow already."
     assert [promotion.inspect_data(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
     assert promotion.inspect_data(third, None, judged).decision.action == "retrain"
     rows(20, 1).to_parquet(place / "in" / "1.parquet")
@@ -703,8 +703,9 @@ def test_numbers_and_reasons_read_as_sentences() -> None:
     assert [said.startswith(start) for said, start in zip(decision.reasons, starts, strict=True)] == [True] * 8
 
 
-def test_an_acknowledgement_asks_for_the_same_challenger(place: Path) -> None:
-    plain, given = config(place), config(place, "production.acknowledge=true")
+def test_an_acknowledgement_or_a_trial_in_shadow_asks_for_the_same_challenger(place: Path) -> None:
+    rolled_out = "production.rollout={shadow_rows: 9, force: true}", "production.keep={versions: 1, days: 1}"
+    plain, given = config(place), config(place, "production.acknowledge=true", *rolled_out)
     assert (
         promotion.settings_digest(plain)
         == promotion.settings_digest(given)

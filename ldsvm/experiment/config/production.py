@@ -146,6 +146,35 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
         return Spelling.of(self.decimal or decimal, missing, "production.score", thousands)
 
 
+class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
+    """How a challenger that has passed the gate becomes the champion.
+
+    shadow_rows: 0, the default, promotes it at once. With more it gets the alias "shadow": the flow score lets it
+    answer the champion's rows too, and once so many were compared it may be promoted. least_agreement: share of these
+    rows for which both must give the same class; 0 asks for nothing. promote: "by_hand" waits for the flow promote;
+    "automatic" lets the flow score promote it as soon as it may be. force: promote it without enough rows or agreement;
+    meant for the command line of the flow promote.
+    """
+
+    shadow_rows: int = Field(default=0, ge=0)
+    least_agreement: float = Field(default=0.9, ge=0, le=1)
+    promote: Literal["by_hand", "automatic"] = "by_hand"
+    force: bool = False
+
+
+class KeepConfig(BaseModel, frozen=True, extra="forbid"):
+    """What is removed when it is old; null, the default, keeps everything.
+
+    versions: after a retraining so many of the newest versions stay in the registry, all with an alias, and all that
+    somebody else has registered; the others are removed with their files, and the runs that made them stay. days: after
+    a scoring, what earlier ones have left in the folder of its output is removed when it is older: outputs of this
+    model with the `.drift.json` beside them, unless they were renamed, and chunks of scorings that were stopped.
+    """
+
+    versions: int | None = Field(default=None, ge=1)
+    days: float | None = Field(default=None, gt=0)
+
+
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", 'Field name "schema"', UserWarning)  # an old method of pydantic's
 
@@ -166,6 +195,7 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     line, since in a file it would turn all alarms off. alarms: of what people are told, through the webhook of the
     variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused or promoted, a
     rollback. schema: see `SchemaRule`. score: what the flow score does.
+    rollout: what happens between the gate and the alias champion. keep: how long old versions and scores are kept.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]
@@ -180,3 +210,5 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     drift: DriftConfig = DriftConfig()
     gate: GateConfig = GateConfig()
     score: ScoreConfig | None = None
+    rollout: RolloutConfig = RolloutConfig()
+    keep: KeepConfig = KeepConfig()
