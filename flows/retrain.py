@@ -47,9 +47,7 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     if inspection.decision.action != "retrain":
         record_decision(settings, registry, inspection, version)
         if inspection.decision.action == "alarm":
-            raise Alarm(
-                "\n  ".join([f"{asked.model} is not trained again, for an alarm:", *inspection.decision.reasons])
-            )
+            raise Alarm.of(asked.model, inspection.decision)
         return inspection.decision.sentence
     made = prepare_challenger(settings, champion, inspection.sha256)
     with workers(made.config):

@@ -10,16 +10,16 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from flows import ROOT
-from flows._cli import experiment, key, production_section, run_name, say, tag_run, working
+from flows._cli import experiment, key, production_section, run_name, tag_run, working
 from flows.alarms import on_crashed, on_failure
 from flows.in_shadow import in_shadow
-from flows.scored_rows import compared, say_odd_cells
+from flows.scored_rows import after_scoring, compared
 from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.places import check_deployed
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
 from ldsvm.methods.memory_limit import watch as watch_memory
-from ldsvm.production import retention, scoring
+from ldsvm.production import scoring
 from ldsvm.production.registry import Registry
 from ldsvm.production.scoring_rows import Scoring
 from ldsvm.tracking.client import Tracker
@@ -54,9 +54,7 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             values = {"rows": rows, "score_s": seconds, "rows_per_s": rows / seconds, "peak_mib": mib}
             run.log({"model": str(version), "input": asked.input}, values)
             tag_run(model=str(version), mlflow=run.id)
-            say_odd_cells(check, run)
-        for removed in retention.remove_scores(job.output, wanted.model, wanted.keep.days):
-            say(f"  {removed}")
+            after_scoring(wanted, job, check, run)
         memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
         pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"

@@ -12,6 +12,7 @@ from flows.alarms import raise_alarm
 from ldsvm.datasets.table_schema import Check
 from ldsvm.experiment.config.production import ProductionConfig
 from ldsvm.experiment.config.schema import Config
+from ldsvm.production import retention
 from ldsvm.production.drift import Profile
 from ldsvm.production.estimate import Held
 from ldsvm.production.promotion import production_rules
@@ -77,12 +78,14 @@ def compared(
                     raise_alarm(config, "drift", _alarm(found.alarms), version=str(version.number))
 
 
-def say_odd_cells(check: Check, run: Run) -> None:
-    """Say and record which cells of the rows the schema does not allow."""
+def after_scoring(wanted: ProductionConfig, job: Scoring, check: Check, run: Run) -> None:
+    """Say and record which cells of the rows the schema does not allow, and remove old scores."""
     if check.sentences:
         run.text("schema.txt", "\n".join(check.sentences))
         for remark in remarks(check, "scored"):
             say(f"  {remark}")
+    for removed in retention.remove_scores(job.output, wanted.model, wanted.keep.days):
+        say(f"  {removed}")
 
 
 def _alarm(alarms: Sequence[dict[str, Any]]) -> str:

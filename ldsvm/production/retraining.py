@@ -30,6 +30,11 @@ JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
 class Alarm(RuntimeError):
     """The data need a person to look at them before anything is trained; the message says why, a line a reason."""
 
+    @classmethod
+    def of(cls, model: str, decision: Decision) -> Alarm:
+        """Return the alarm that a decision on a model raises."""
+        return cls("\n  ".join([f"{model} is not trained again, for an alarm:", *decision.reasons]))
+
 
 @dataclass(frozen=True)
 class Decision:

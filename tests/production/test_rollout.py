@@ -19,12 +19,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from flows import ROOT
 from flows.in_shadow import in_shadow
 from ldsvm import LDSVMClassifier
 from ldsvm.datasets.raw_table import RawTable
 from ldsvm.datasets.table_step import TableFeatures
 from ldsvm.experiment.compare.judge import wilson
-from ldsvm.experiment.config.production import ProductionConfig, RolloutConfig
+from ldsvm.experiment.config.load import load_config
+from ldsvm.experiment.config.production import RolloutConfig
 from ldsvm.experiment.storing import dumps
 from ldsvm.production import retention, rollout, scoring
 from ldsvm.production.registry import PREVIOUS, SHADOW, Registry, RegistryFailed, Version
@@ -259,15 +261,20 @@ def test_a_shadow_that_failed_is_promoted_by_force_alone(
 
 
 def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_so(
-    tmp_path: Path, rows: pd.DataFrame, registry: Registry, register: Register, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path: Path, rows: pd.DataFrame, registry: Registry, register: Register, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    news: list[Any] = []
+    monkeypatch.setattr("flows.in_shadow.raise_alarm", lambda _, kind, said, **more: news.append((kind, more)))
+    monkeypatch.setattr("flows.in_shadow.timeline.remember", lambda _, registry, event: news.append(event))
     registry.promote(one := register(0), None)
     registry.put_in_shadow(two := register(1, one), one)
     score = {"input": "in", "output": "out.parquet"}
     given = {"shadow_rows": 300, "least_agreement": 0.2, "promote": "automatic"}
 
     def scored(folder: str, **more: str) -> tuple[Any, str]:
-        asked = ProductionConfig.model_validate({"model": "m", "score": {**score, **more}, "rollout": given})
+        part = {"model": "m", "score": {**score, **more}, "rollout": given}
+        asked = load_config("conf/production/digits.yaml", [f"production={json.dumps(part)}"], root=ROOT)
         capsys.readouterr()
         with registry.tracker.run("score", kind="score") as run, in_shadow(asked, registry, one, run) as shadow:
             scoring.score(job(tmp_path, given=folder), fitted(), shadow=shadow)
@@ -287,6 +294,8 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
         "over all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
     )
     assert registry.get() == two and registry.get(SHADOW) is None
+    (kind, more), event = news
+    assert (kind, more, event.outcome, event.champion) == ("promoted", {"version": "2"}, "promoted", "2")
 
 
 class Killed(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, StrictFloat, StrictInt, StrictStr, field_validator
 
@@ -22,7 +22,7 @@ def _encoding(name: str) -> str:
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
 Encoding = Annotated[str, AfterValidator(_encoding)]
-AlarmKind = Literal["failed", "crashed", "drift", "refused", "promoted", "rolled_back"]
+AlarmKind = Literal["failed", "crashed", "drift", "refused", "in_shadow", "promoted", "rolled_back"]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
@@ -193,8 +193,8 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
     case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
     line, since in a file it would turn all alarms off. alarms: of what people are told, through the webhook of the
-    variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused or promoted, a
-    rollback. schema: see `SchemaRule`. score: what the flow score does.
+    variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused, promoted or
+    put in shadow, a rollback. schema: see `SchemaRule`. score: what the flow score does.
     rollout: what happens between the gate and the alias champion. keep: how long old versions and scores are kept.
     """
 
@@ -206,7 +206,7 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     trials: int = Field(default=9, ge=1)
     lost_share: float = Field(default=0.5, ge=0, le=1)
     acknowledge: bool = False
-    alarms: tuple[AlarmKind, ...] = ("failed", "crashed", "drift", "refused", "promoted", "rolled_back")
+    alarms: tuple[AlarmKind, ...] = get_args(AlarmKind)
     drift: DriftConfig = DriftConfig()
     gate: GateConfig = GateConfig()
     score: ScoreConfig | None = None
