@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -101,10 +102,11 @@ def _post(body: dict[str, str]) -> str:
     if failure:
         return failure
     head = {"Content-Type": "application/json", "User-Agent": "ldsvm"}
+    opener = urllib.request.build_opener(_NoRedirect)
     for pause in (*PAUSES, None):
         try:
             request = urllib.request.Request(url, json.dumps(body).encode(), head)
-            with urllib.request.urlopen(request, timeout=TIMEOUT):
+            with opener.open(request, timeout=TIMEOUT):
                 return ""
         except urllib.error.HTTPError as error:
             error.close()
@@ -112,26 +114,34 @@ def _post(body: dict[str, str]) -> str:
         except (OSError, HTTPException, ValueError) as error:  # whose texts may hold the address
             cause = getattr(error, "reason", error)
             failure = getattr(cause, "strerror", None) or type(cause).__name__
-            again = not isinstance(error, ValueError)
+            again = not isinstance(error, ValueError | InvalidURL)
         if pause is None or not again:
             break
         time.sleep(pause)
     return failure
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: urllib would go there without the alarm, by GET, and take the answer for success."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _address() -> tuple[str, str]:
     """Return the address of the webhook, and why there is none."""
-    url = os.environ.get(VARIABLE, "").strip()
+    name, url = VARIABLE, os.environ.get(VARIABLE, "").strip()
     if not url and (file := os.environ.get(FILE_VARIABLE, "").strip()):
         try:
-            url = Path(file).read_text("utf-8").strip()
+            name, url = FILE_VARIABLE, Path(file).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             return "", f"{FILE_VARIABLE} is {file}, which cannot be read ({why})"
     if not url:
         return "", _NONE
-    if not url.lower().startswith(("https://", "http://")):
-        return "", f"{VARIABLE} is no address; allowed: one that begins with https:// or http://"
+    if not re.fullmatch(r"https?://[^@/?#]+([/?#].*)?", url, re.IGNORECASE) or not re.fullmatch("[!-~]+", url):
+        rule = "one that begins with https:// or http://, in plain characters, without USER:PASSWORD@"
+        return "", f"{name} is no address; allowed: {rule}"
     return url, ""
 
 
