@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -102,23 +103,46 @@ def _post(body: dict[str, str]) -> str:
     if failure:
         return failure
     head = {"Content-Type": "application/json", "User-Agent": "ldsvm"}
-    opener = urllib.request.build_opener(_NoRedirect)
+    request = urllib.request.Request(url, json.dumps(body).encode(), head)
     for pause in (*PAUSES, None):
-        try:
-            request = urllib.request.Request(url, json.dumps(body).encode(), head)
-            with opener.open(request, timeout=TIMEOUT):
-                return ""
-        except urllib.error.HTTPError as error:
-            error.close()
-            failure, again = f"answer {error.code}", error.code >= 500 or error.code in BUSY
-        except (OSError, HTTPException, ValueError) as error:  # whose texts may hold the address
-            cause = getattr(error, "reason", error)
-            failure = getattr(cause, "strerror", None) or type(cause).__name__
-            again = not isinstance(error, ValueError | InvalidURL)
+        failure, again = _tried(request)
         if pause is None or not again:
             break
         time.sleep(pause)
     return failure
+
+
+def _tried(request: urllib.request.Request) -> tuple[str, bool]:
+    """Send once; return why it was not taken, and whether another try may help. Takes TIMEOUT at most."""
+    found = (f"no answer within {TIMEOUT:g} s", True)
+
+    def attempt() -> None:
+        nonlocal found
+        with suppress(TimeoutError):
+            found = _answer(request)
+
+    # In a thread, since the time limit of a socket begins anew with each byte.
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT)
+    return found
+
+
+def _answer(request: urllib.request.Request) -> tuple[str, bool]:
+    try:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT):
+            return "", False
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"answer {error.code}", error.code >= 500 or error.code in BUSY
+    except TimeoutError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:  # whose texts may hold the address
+        cause = getattr(error, "reason", error)
+        if isinstance(cause, TimeoutError):
+            raise TimeoutError from None
+        why = getattr(cause, "strerror", None) or type(cause).__name__
+        return why, not isinstance(error, ValueError | InvalidURL)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,30 @@ def test_a_server_in_trouble_is_asked_again_but_one_that_refuses_is_not(sink: Si
     assert not send(Message("failed", "no disk"), tmp_path, said.append) and len(sink.bodies) == 9
     start, end = "the alarm was not sent to the webhook (answer ", f"); it is kept in {tmp_path / 'alarms.jsonl'}"
     assert said == [f"{start}500{end}", f"{start}403{end}"] and without_the_secret(tmp_path, *said)
+
+
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # each byte begins the time limit of a socket anew
+    monkeypatch.setattr(alarms, "TIMEOUT", 0.3)
+    monkeypatch.setattr(alarms, "PAUSES", ())
+    over, said = threading.Event(), list[str]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            with server.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                with suppress(OSError):
+                    while not over.wait(0.1):
+                        client.sendall(b"a")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        monkeypatch.setenv(alarms.VARIABLE, f"http://127.0.0.1:{server.getsockname()[1]}/")
+        begun = time.monotonic()
+        assert not send(DRIFT, tmp_path, said.append) and "(no answer within 0.3 s)" in said[0]
+        assert time.monotonic() - begun < 5
+        over.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
