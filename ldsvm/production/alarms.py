@@ -58,7 +58,8 @@ class Message:
         >>> Message("promoted", "version 3 is the champion", model="digits").body()["text"]
         'promoted: digits: version 3 is the champion'
         """
-        text = ": ".join(filter(None, [self.kind.replace("_", " "), self.model, self.sentence]))
+        model = "" if self.sentence.startswith(self.model) else self.model  # which need not be named twice
+        text = ": ".join(filter(None, [self.kind.replace("_", " "), model, self.sentence]))
         return {
             "text": f"{text} {self.link}".strip(),
             **asdict(self),

@@ -85,6 +85,12 @@ def test_the_body_says_what_of_which_model_and_fits_what_chats_take(sink: Sink, 
     assert kept["sent"] and kept["sentence"] == DRIFT.sentence and without_the_secret(tmp_path)
 
 
+def test_the_text_names_the_model_once() -> None:
+    assert Message("promoted", "digits version 3: better", model="digits").body()["text"] == (
+        "promoted: digits version 3: better"
+    )
+
+
 def test_a_server_in_trouble_is_asked_again_but_one_that_refuses_is_not(sink: Sink, tmp_path: Path) -> None:
     sink.codes = [500, 503, 429, 200]
     assert send(DRIFT, tmp_path, pytest.fail) and len(sink.bodies) == 4
