@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     from ldsvm.atomic import alone
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.experiment.config.places import check_runs
+    from ldsvm.experiment.search.failure import sentence
     from ldsvm.production.schema_check import file_of
     from ldsvm.serving.folder import Folder, Settings
 
@@ -68,6 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     except TimeoutError:
         print(f"--port is {asked.port}, whose server runs already; allowed: another port.", file=sys.stderr)
         return 2
+    except OSError as error:  # such as a folder that somebody removed
+        print(f"serve failed: {sentence(error)}", file=sys.stderr)
+        return 1
 
 
 def _serve(folder: Folder, settings: Settings, config: Any, token: str | None) -> int:

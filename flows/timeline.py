@@ -6,13 +6,13 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows._cli import key, say
 from ldsvm.experiment.config.schema import Config
+from ldsvm.experiment.search.failure import sentence
 from ldsvm.production import timeline
 from ldsvm.production.promotion import Comparison, Inspection, production_rules
 from ldsvm.production.registry import Registry, Version
 from ldsvm.production.score_watch import Report
 from ldsvm.production.timeline import Event, drift_of, share_of
 from ldsvm.report import timeline as pages
-from ldsvm.tracking.client import TrackingFailed
 
 
 def remember(config: Config, registry: Registry, event: Event) -> None:
@@ -23,8 +23,8 @@ def remember(config: Config, registry: Registry, event: Event) -> None:
         found = timeline.events(runs, model)
         file = pages.write(runs, model, production_rules(config).drift.psi)
         registry.timeline().sample(pages.numbers(event), len(found))
-    except (OSError, TrackingFailed) as error:
-        say(f"  the timeline of {model} could not be brought up to date: {error}")
+    except Exception as error:
+        say(f"  the timeline of {model} could not be brought up to date: {sentence(error)}")
         return
     create_markdown_artifact(pages.in_short(model, found, file), key(model, "timeline"), f"{model} in production")
     say(f"  Timeline of {model}: {file}")

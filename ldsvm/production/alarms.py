@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -58,7 +60,8 @@ class Message:
         >>> Message("promoted", "version 3 is the champion", model="digits").body()["text"]
         'promoted: digits: version 3 is the champion'
         """
-        text = ": ".join(filter(None, [self.kind.replace("_", " "), self.model, self.sentence]))
+        model = "" if self.sentence.startswith(self.model) else self.model  # which need not be named twice
+        text = ": ".join(filter(None, [self.kind.replace("_", " "), model, self.sentence]))
         return {
             "text": f"{text} {self.link}".strip(),
             **asdict(self),
@@ -103,37 +106,69 @@ def _post(body: dict[str, str]) -> str:
     if failure:
         return failure
     head = {"Content-Type": "application/json", "User-Agent": "ldsvm"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), head)
     for pause in (*PAUSES, None):
-        try:
-            request = urllib.request.Request(url, json.dumps(body).encode(), head)
-            with urllib.request.urlopen(request, timeout=TIMEOUT):
-                return ""
-        except urllib.error.HTTPError as error:
-            error.close()
-            failure, again = f"answer {error.code}", error.code >= 500 or error.code in BUSY
-        except (OSError, HTTPException, ValueError) as error:  # whose texts may hold the address
-            cause = getattr(error, "reason", error)
-            failure = getattr(cause, "strerror", None) or type(cause).__name__
-            again = not isinstance(error, ValueError)
+        failure, again = _tried(request)
         if pause is None or not again:
             break
         time.sleep(pause)
     return failure
 
 
+def _tried(request: urllib.request.Request) -> tuple[str, bool]:
+    """Send once; return why it was not taken, and whether another try may help. Takes TIMEOUT at most."""
+    found = (f"no answer within {TIMEOUT:g} s", True)
+
+    def attempt() -> None:
+        nonlocal found
+        with suppress(TimeoutError):
+            found = _answer(request)
+
+    # In a thread, since the time limit of a socket begins anew with each byte.
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT)
+    return found
+
+
+def _answer(request: urllib.request.Request) -> tuple[str, bool]:
+    try:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT):
+            return "", False
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"answer {error.code}", error.code >= 500 or error.code in BUSY
+    except TimeoutError:
+        raise
+    except (OSError, HTTPException, ValueError) as error:  # whose texts may hold the address
+        cause = getattr(error, "reason", error)
+        if isinstance(cause, TimeoutError):
+            raise TimeoutError from None
+        why = getattr(cause, "strerror", None) or type(cause).__name__
+        return why, not isinstance(error, ValueError | InvalidURL)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: urllib would go there without the alarm, by GET, and take the answer for success."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _address() -> tuple[str, str]:
     """Return the address of the webhook, and why there is none."""
-    url = os.environ.get(VARIABLE, "").strip()
+    name, url = VARIABLE, os.environ.get(VARIABLE, "").strip()
     if not url and (file := os.environ.get(FILE_VARIABLE, "").strip()):
         try:
-            url = Path(file).read_text("utf-8").strip()
+            name, url = FILE_VARIABLE, Path(file).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             return "", f"{FILE_VARIABLE} is {file}, which cannot be read ({why})"
     if not url:
         return "", _NONE
-    if not url.lower().startswith(("https://", "http://")):
-        return "", f"{VARIABLE} is no address; allowed: one that begins with https:// or http://"
+    if not re.fullmatch(r"https?://[^@/?#]+([/?#].*)?", url, re.IGNORECASE) or not re.fullmatch("[!-~]+", url):
+        rule = "one that begins with https:// or http://, in plain characters, without USER:PASSWORD@"
+        return "", f"{name} is no address; allowed: {rule}"
     return url, ""
 
 

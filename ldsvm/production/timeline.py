@@ -6,7 +6,7 @@ import getpass
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -53,8 +53,9 @@ class Event:
 
     @property
     def when(self) -> datetime:
-        """The time of the event."""
-        return datetime.fromisoformat(self.time)
+        """The time of the event; UTC where the file does not say."""
+        found = datetime.fromisoformat(self.time)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def share_of(found: Score | Estimate | None) -> Share | None:
@@ -100,13 +101,18 @@ def record(runs: Path, model: str, event: Event) -> None:
 
 
 def events(runs: Path, model: str) -> list[Event]:
-    """Return all events, the oldest first. What a full disk cut off, or a later release added, is left out."""
-    known, found = {one.name for one in fields(Event)}, []
+    """Return all events, the oldest first.
+
+    What a full disk cut off, a person wrote wrongly or a later release added is left out.
+    """
+    from pydantic import TypeAdapter
+
+    reader, found = TypeAdapter(Event), list[Event]()
     with suppress(FileNotFoundError):
         text = (folder(runs, model) / "timeline.jsonl").read_text("utf-8", errors="replace")
         for line in text.splitlines():
-            with suppress(ValueError, TypeError, AttributeError):
-                event = Event(**{key: value for key, value in json.loads(line).items() if key in known})
+            with suppress(ValueError, OverflowError):  # pydantic's error is a ValueError
+                event = reader.validate_json(line)
                 event.when.timestamp()
                 found.append(event)
     return found

@@ -49,9 +49,15 @@ def rows_of(body: bytes, kind: str) -> tuple[Any, bool]:
 
 def _json(text: str) -> Any:
     try:
-        return READER.decode(text)
+        said = READER.decode(text)
+        if "\\u" in text:  # an escape may be half of a pair, which is no character
+            json.dumps(said, ensure_ascii=False).encode()
+        return said
     except DataError:
         raise
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):x}"
+        raise DataError(f"The request has {half}, half of a pair and no character; allowed: UTF-8.") from None
     except RecursionError:
         raise DataError("The request is nested too deeply; allowed: rows of cells.") from None
     except json.JSONDecodeError as error:

@@ -31,7 +31,7 @@ class Follower:
         self.folder, self.settings, self._registry = folder, settings, registry
         self._open: Registry | None = None
         self._have: dict[tuple[int, str], str] = {}
-        self._state, self._due = State(), 0.0
+        self._state, self._due, self._full = State(), 0.0, False
 
     def look(self) -> State:
         """Look once, and return what the folder says then. Whatever fails is written there, and in the log."""
@@ -48,11 +48,17 @@ class Follower:
                 self._open = None
             said = redacted(" ".join(str(error).split()) or type(error).__name__)
             self._state = replace(before, problem=said, failures=before.failures + 1)
-        if self._state == before:
-            self.folder.beat()
-        else:
-            self.folder.say(self._state)
-            self._tell(before)
+        try:
+            if self._state == before:
+                self.folder.beat()
+            else:
+                self.folder.say(self._state)
+                self._tell(before)
+            self._full = False
+        except OSError as error:  # such as a full disk, of which no server that answers should die
+            if not self._full:
+                LOG.warning("%s cannot be written to (%s); what answers goes on", self.folder.path, error.strerror)
+            self._full, self._state, self._due = True, before, time.monotonic() + EVERY
         return self._state
 
     def _file(self, version: Version) -> str:

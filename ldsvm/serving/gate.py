@@ -55,6 +55,8 @@ class Gate:
         async def noted(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             status = message.get("status", status)
+            if scope["method"] == "HEAD" and "body" in message:
+                message = {**message, "body": b""}  # else gunicorn warns of each
             await send(message)
 
         try:

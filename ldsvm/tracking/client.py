@@ -26,7 +26,7 @@ from ldsvm.tracking.pages import KIND, MODELS, PIPELINE, view
 from ldsvm.tracking.pages import link as link
 from ldsvm.tracking.provenance import source_tags
 from ldsvm.tracking.server import Server, redacted, remote
-from ldsvm.tracking.store import Guarded, StoreFile, commit_quickly
+from ldsvm.tracking.store import Guarded, StoreFile, tend_connections
 from ldsvm.tracking.store import TrackingFailed as TrackingFailed
 from ldsvm.tracking.store import store_uri as store_uri
 from ldsvm.tracking.system import system_metrics
@@ -204,7 +204,7 @@ class Tracker:
         if not file.path.exists():
             file.create(_make_tables)
             file.prepare()
-        commit_quickly()
+        tend_connections()
         mlflow.set_tracking_uri(store_uri(self.runs))
         try:
             client = mlflow.MlflowClient()

@@ -26,7 +26,7 @@ from ldsvm.datasets import DataError
 from ldsvm.datasets.column import INPUTS
 from ldsvm.datasets.read_tables import reader_of, schema_of
 from ldsvm.datasets.table_schema import Allowed, Check
-from ldsvm.datasets.words import row_list, shown, unknown
+from ldsvm.datasets.words import listing, row_list, shown, unknown
 from ldsvm.experiment import schema_file
 from ldsvm.experiment.storing import loads
 
@@ -100,15 +100,20 @@ def _read_csv_as_text() -> None:
 def csv_table(text: Any) -> Any:
     """Return the table of a CSV with names of columns, from a file; the cells stay as they are written.
 
-    Raises DataError for a text that is no such table.
+    Raises DataError for a text that is no such table, also for a row with more cells than there are names and for a
+    name that is there twice: pandas would move the cells, or rename the column.
     """
     import pandas
 
     try:
-        return pandas.read_csv(text, dtype=str, keep_default_na=False)
+        found = pandas.read_csv(text, dtype=str, keep_default_na=False, header=None)
     except ValueError as error:
         said = str(error).strip().splitlines()[0].rstrip(".")
-    raise DataError(f"The request is no table of CSV: {said}.")
+        raise DataError(f"The request is no table of CSV: {said}.") from None
+    names = found.iloc[0].tolist()
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise DataError(f"The request has {listing('column', twice[:1])} more than once; allowed: once.")
+    return found[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 
 def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...], bool]:

@@ -83,7 +83,7 @@ class StoreFile:
 
     def remember(self) -> None:
         """Take the file that is there now for the one that must stay."""
-        self._identity = self._found()
+        self._identity = _identity(self.path)
 
     def written(self) -> list[tuple[int, int]]:
         """Return times and sizes of the file and of its journal, which change when somebody writes to the store."""
@@ -97,7 +97,7 @@ class StoreFile:
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Turn what SQLite or the system says in the block into TrackingFailed or TrackingLocked."""
-        if self._identity is not None and self._found() != self._identity:
+        if self._identity is not None and _identity(self.path) != self._identity:
             raise self._gone()
         try:
             yield
@@ -115,19 +115,12 @@ class StoreFile:
             f"{self.path} was made by another version of MLflow; move it away, or let mlflow db upgrade change a copy."
         )
 
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
     def _failure(self, cause: sqlite3.Error | OSError) -> TrackingFailed:
         if isinstance(cause, OSError):
             place, why = cause.filename or self.path, cause.strerror or cause
             return TrackingFailed(f"{place} cannot be used ({why}); choose another folder with paths.runs.")
         code = getattr(cause, "sqlite_errorname", "")
-        if self._identity is not None and self._found() != self._identity:
+        if self._identity is not None and _identity(self.path) != self._identity:
             return self._gone()
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return TrackingLocked(
@@ -187,18 +180,37 @@ class Guarded:
 
 
 @cache
-def commit_quickly() -> None:
+def tend_connections() -> None:
     """Let this process write to stores with SQLite's quick journal without waiting for the disk at each commit.
 
-    After a power cut the last runs may be missing from such a store; damaged it is not.
+    After a power cut the last runs may be missing from such a store; damaged it is not. And a connection to a file in
+    whose place there is another one now, such as a backup, is not used again: MLflow keeps them while a process lives.
     """
     from sqlalchemy import Engine, event
+    from sqlalchemy.exc import DisconnectionError
 
     @event.listens_for(Engine, "connect")
-    def relax(connection: Any, _: Any) -> None:
+    def relax(connection: Any, record: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
             return
         with suppress(sqlite3.OperationalError):  # locked, so the journal is the other one
-            files = [Path(row[2]).name for row in connection.execute("PRAGMA database_list")]
-            if files == [NAME] and connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
-                connection.execute("PRAGMA synchronous=NORMAL")
+            files = [Path(row[2]) for row in connection.execute("PRAGMA database_list")]
+            if [file.name for file in files] == [NAME]:
+                record.info["file"] = files[0], _identity(files[0])
+                if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                    connection.execute("PRAGMA synchronous=NORMAL")
+
+    @event.listens_for(Engine, "checkout")
+    def renew(_: Any, record: Any, __: Any) -> None:
+        file, known = record.info.get("file", (None, None))
+        if file is not None and (now := _identity(file)) is not None and now != known:
+            raise DisconnectionError(f"{file} is another file now")  # SQLAlchemy connects anew
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of its name; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -10,6 +10,7 @@ import pytest
 
 from flows import serve
 from flows.__main__ import main
+from flows.processes import free_ports
 from ldsvm.serving.folder import TOKEN
 
 FILE = "conf/production/digits.yaml"
@@ -52,6 +53,16 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.startswith(
         f"--port is {port}, which cannot be used (address already in use); allowed:"
     )
+
+
+def test_a_folder_that_is_gone_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_serve", lambda *_: (tmp_path / "gone" / "metrics").mkdir())
+    (port,) = free_ports(1)
+    assert main(["serve", FILE, f"paths.runs={tmp_path}", "--port", str(port)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("serve failed: ") and "gone/metrics" in said and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("text", ["", "short", "with a space in the middle", "ümlaut-in-a-long-token"])

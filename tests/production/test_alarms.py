@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,10 @@ from ldsvm.production.alarms import KINDS, Message, send
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T00/B00/very-secret-token"
+NO_ADDRESS = (
+    "LDSVM_WEBHOOK is no address; allowed: one that begins with https:// or http://, in plain characters, without "
+    "USER:PASSWORD@"
+)
 DRIFT = Message("drift", "60 % of the inputs have drifted.", model="digits", version="3", data="ab12", run="score")
 
 
@@ -27,6 +33,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.codes, self.bodies = [200], list[dict[str, Any]]()
+        self.location, self.asked = "", list[str]()  # where to go on, and what was asked for by GET
         sink = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -34,6 +41,12 @@ class Sink:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 sink.bodies.append({"path": self.path, "type": self.headers["Content-Type"], **body})
                 self.send_response(sink.codes.pop(0) if len(sink.codes) > 1 else sink.codes[0])
+                self.send_header("Location", sink.location)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                sink.asked.append(self.path)
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -72,6 +85,12 @@ def test_the_body_says_what_of_which_model_and_fits_what_chats_take(sink: Sink, 
     assert kept["sent"] and kept["sentence"] == DRIFT.sentence and without_the_secret(tmp_path)
 
 
+def test_the_text_names_the_model_once() -> None:
+    assert Message("promoted", "digits version 3: better", model="digits").body()["text"] == (
+        "promoted: digits version 3: better"
+    )
+
+
 def test_a_server_in_trouble_is_asked_again_but_one_that_refuses_is_not(sink: Sink, tmp_path: Path) -> None:
     sink.codes = [500, 503, 429, 200]
     assert send(DRIFT, tmp_path, pytest.fail) and len(sink.bodies) == 4
@@ -83,16 +102,48 @@ def test_a_server_in_trouble_is_asked_again_but_one_that_refuses_is_not(sink: Si
     assert said == [f"{start}500{end}", f"{start}403{end}"] and without_the_secret(tmp_path, *said)
 
 
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # each byte begins the time limit of a socket anew
+    monkeypatch.setattr(alarms, "TIMEOUT", 0.3)
+    monkeypatch.setattr(alarms, "PAUSES", ())
+    over, said = threading.Event(), list[str]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            with server.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                with suppress(OSError):
+                    while not over.wait(0.1):
+                        client.sendall(b"a")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        monkeypatch.setenv(alarms.VARIABLE, f"http://127.0.0.1:{server.getsockname()[1]}/")
+        begun = time.monotonic()
+        assert not send(DRIFT, tmp_path, said.append) and "(no answer within 0.3 s)" in said[0]
+        assert time.monotonic() - begun < 5
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_and_not_taken_for_success(code: int, sink: Sink, tmp_path: Path) -> None:
+    # urllib would go on by GET, without the alarm, and 200 there would say that it was sent
+    sink.codes, sink.location, said = [code], f"http://127.0.0.1:{sink.server.server_port}/login", list[str]()
+    assert not send(DRIFT, tmp_path, said.append)
+    assert len(sink.bodies) == 1 and not sink.asked and f"(answer {code})" in said[0]
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [
         ("http://127.0.0.1:{port}/services/very-secret", "Connection refused"),
         ("http://127.0.0.1:none/services/very-secret", "InvalidURL"),
-        ("very-secret/services", "LDSVM_WEBHOOK is no address; allowed: one that begins with https:// or http://"),
-        (
-            "ftp://very-secret/services",
-            "LDSVM_WEBHOOK is no address; allowed: one that begins with https:// or http://",
-        ),
+        ("very-secret/services", NO_ADDRESS),
+        ("ftp://very-secret/services", NO_ADDRESS),
+        ("http://name:very-secret@127.0.0.1:{port}/", NO_ADDRESS),  # urllib takes the name for a part of the host
+        ("http://127.0.0.1:{port}/services/very secret", NO_ADDRESS),
+        ("http://127.0.0.1:{port}/services/very-sécret", NO_ADDRESS),
     ],
 )
 def test_nobody_there_is_one_sentence_without_the_address(

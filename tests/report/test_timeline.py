@@ -50,6 +50,20 @@ def test_events_come_back_as_they_were_recorded(tmp_path: Path) -> None:
     assert events(tmp_path, "other") == []
 
 
+WRONG: list[dict[str, Any]] = [
+    {"error": "5 %"}, {"error": [0.1]}, {"rows": "many"}, {"drift": [1]}, {"drift": {"age": "far"}}, {"reasons": 3},
+    {"kind": ["score"]}, {"champion": {}}, {"time": 5}, {"time": None}, {"drifted_share": "half"},
+]  # fmt: skip
+
+
+def test_a_time_without_a_zone_is_in_utc_and_stands_beside_others(tmp_path: Path) -> None:
+    record(tmp_path, "digits", Event("score", "scored", estimate=(0.1, 0.0, 0.2), time="2026-11-01T03:30:00"))
+    record(tmp_path, "digits", Event("score", "scored", estimate=(0.1, 0.0, 0.2), time="2026-11-01T03:30:00+00:00"))
+    one, other = events(tmp_path, "digits")
+    assert one.when == other.when
+    assert "estimated" in pages.write(tmp_path, "digits", 0.2).read_text("utf-8")
+
+
 def test_lines_that_no_release_wrote_are_left_out_and_later_keys_ignored(tmp_path: Path) -> None:
     record(tmp_path, "digits", LIFE[0])
     file = timeline.folder(tmp_path, "digits") / "timeline.jsonl"
@@ -61,9 +75,11 @@ def test_lines_that_no_release_wrote_are_left_out_and_later_keys_ignored(tmp_pat
         "3",
         json.dumps({"kind": "score"}),
         json.dumps(good | {"time": "x"}),
+        *(json.dumps(good | one) for one in WRONG),
     ]
     file.write_text("\n".join(lines))
-    assert events(tmp_path, "digits") == [Event(**good)]
+    known = Event(**good | {key: tuple(value) for key, value in good.items() if isinstance(value, list)})
+    assert events(tmp_path, "digits") == [known]
 
 
 def test_who_was_champion_from_when_to_when() -> None:

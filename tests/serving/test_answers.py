@@ -152,6 +152,7 @@ BAD = {
     "an object": (b'{"rows": [{"age": 1, "height": {}}]}', "Row 1, counted from 1 without a header, has {} in column"),
     "a large number": (b'{"rows": [[1, %s]]}' % (b"9" * 400), "Row 1, counted from 1 without a header, has a number"),
     "a larger number": (b'{"rows": [[1, %s]]}' % (b"9" * 5000), "The request has a number with too many digits;"),
+    "half a character": (b'{"rows": [[1, "\\ud800"]]}', "The request has \\ud800, half of a pair and no character;"),
     "a key twice": (b'{"rows": [{"age": 1, "age": 2, "height": 3}]}', "The request has the key 'age' more than once"),
     "deep": (b'{"rows": %s1%s}' % (b"[" * 50_000, b"]" * 50_000), "The request is nested too deeply; allowed:"),
     "probabilities": (b'{"rows": [[1, 2]], "probabilities": 1}', "probabilities is 1; allowed: true or false."),
@@ -173,6 +174,8 @@ BAD_CSV = {
     "a word": (b"height,age\n1,x\n", "Row 1, counted from 1 without a header, has 'x' in column 'age';"),
     "a gap": (b"height,age\n1,\n", "Row 1, counted from 1 without a header, has '' in column 'age';"),
     "more cells": (b"height,age\n1,2\n1,2,3,4\n", "The request is no table of CSV: Error tokenizing data."),
+    "more cells in all rows": (b"height,age\n1,2,3\n1,2,3\n", "The request is no table of CSV: Error tokenizing data."),
+    "a column twice": (b"height,age,age\n1,2,3\n", "The request has column 'age' more than once; allowed: once."),
     "a quote": (b'height,age\n1,"2\n', "The request is no table of CSV: "),
     "no UTF-8": (b"height,age\n1,\xff\n", "The request is no UTF-8, from byte 14 on; allowed: UTF-8."),
 }

@@ -142,6 +142,20 @@ def test_a_store_that_is_away_is_opened_again(shelf: Shelf, folder: Folder, peop
     assert following.look() == State(1, "versions/1-run1/model.skops", "", 1) and len(opened) == 2
 
 
+def test_a_full_disk_is_survived_and_the_version_is_taken_once_there_is_room(
+    shelf: Shelf, folder: Folder, people: Any, plain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "EVERY", 0.0)
+    following = Follower(folder, folder.settings(), lambda: shelf)  # type: ignore[arg-type, return-value]
+    shelf.promote(1, people)
+    following.look()
+    shelf.promote(2, plain)
+    with monkeypatch.context() as full:
+        full.setattr(folder, "say", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        assert following.look().version == folder.state().version == 1
+    assert following.look() == folder.state() == State(2, "versions/2-run2/model.skops", "", 0)
+
+
 def test_a_file_of_an_older_version_is_let_go(
     shelf: Shelf, folder: Folder, people: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ def test_routes_and_methods_that_are_not_there(people: Any, serving: Callable[..
         answer = client.get("/predict")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
         assert answer.json()["error"].startswith("GET is not for this path; allowed: POST /predict,")
+        for path in ("/health", "/nothing"):  # gunicorn would warn in the log of each body
+            assert client.ask("HEAD", path).content == b""
 
 
 def test_without_a_version_the_server_lives_but_is_not_ready(serving: Callable[..., Any]) -> None:

@@ -129,6 +129,19 @@ def test_a_file_that_is_taken_away_is_noticed_and_not_made_anew(file: Path, lose
     assert file.exists() == there
 
 
+def test_a_file_that_took_the_place_of_another_is_read_when_it_is_opened_again(file: Path, tmp_path: Path) -> None:
+    # MLflow keeps connections while the process lives, so that it would go on with the file that was removed
+    other = tmp_path / "backup.db"
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(other)) as copy:
+        source.backup(copy)
+    assert Tracker(file.parent, "later").experiment_id
+    for left in file.parent.glob("mlflow.db*"):
+        left.unlink()
+    other.replace(file)
+    found = {experiment.name for experiment in Tracker(file.parent, "tests").client.search_experiments()}
+    assert "tests" in found and "later" not in found
+
+
 @pytest.mark.parametrize(("raised", "expected"), [(None, TrackingFailed), (ValueError("no"), ValueError)])
 def test_a_run_whose_store_is_lost_ends_with_the_first_reason(
     file: Path, raised: Exception | None, expected: type[Exception]
@@ -234,7 +247,7 @@ def test_a_store_on_a_local_disk_need_not_wait_for_it(
 
     monkeypatch.setattr(store, "_on_local_disk", lambda folder: quick)
     store.StoreFile(tmp_path).prepare()
-    store.commit_quickly()
+    store.tend_connections()
     address = store.store_uri(tmp_path)
     for name, level in ((address, 1 if quick else 2), (address.replace("mlflow", "another"), 2)):
         engine = sqlalchemy.create_engine(name)

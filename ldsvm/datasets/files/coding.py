@@ -311,7 +311,18 @@ def _piece(series: Any) -> Any:
     try:
         return plain(pa.array(series, from_pandas=True))
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if gap else str(value) for gap, value in zip(series.isna(), series, strict=True)])
+        return pa.array([None if gap else _text(value) for gap, value in zip(series.isna(), series, strict=True)])
+
+
+def _text(value: Any) -> str:
+    """Return a value as a column of such values has it, whatever stands in the other rows: 12.0 as 12."""
+    if isinstance(value, str):
+        return value
+    pa = optional("pyarrow")
+    try:
+        return str(values.spelled(pa.array([value]))[0])
+    except pa.ArrowException:
+        return str(value)
 
 
 def asked_of(roles: Mapping[str, str], days: Mapping[str, str]) -> Table:
