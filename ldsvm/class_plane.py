@@ -87,8 +87,13 @@ class ClassPlane(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _scores(self, X: Any) -> Any:
         scores, K = self.classifier_.decision_function(X), len(self.classes_)
-        if scores.shape != (len(scores),) and scores.shape[1] != K:
-            raise ValueError(f"classifier gives {scores.shape[1]} scores for {K} classes; allowed: one for each class")
+        last = self.classifier_[-1] if hasattr(self.classifier_, "steps") else self.classifier_
+        pairs = K > 2 and getattr(last, "decision_function_shape", None) == "ovo"  # three classes have three pairs
+        if scores.ndim == 2 and (scores.shape[1] != K or pairs):
+            raise ValueError(
+                f"classifier gives {scores.shape[1]} scores for {K} classes, not one for each; allowed: such as "
+                "decision_function_shape='ovr'"
+            )
         return scores
 
     @property

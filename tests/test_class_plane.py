@@ -13,6 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -102,6 +104,8 @@ def test_a_classifier_needs_one_score_for_each_class() -> None:
         ClassPlane(DecisionTreeClassifier()).fit(X, y)
     with pytest.raises(ValueError, match="6 scores for 4 classes"):
         ClassPlane(SVC(decision_function_shape="ovo")).fit(X, y)
+    with pytest.raises(ValueError, match="3 scores for 3 classes, not one for each"):
+        ClassPlane(make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))).fit(X[y < 3], y[y < 3])
 
 
 @pytest.mark.slow
