@@ -88,6 +88,7 @@ class Champion:
         if not self.mixed and (X := self._numbers(rows)) is not None:
             return self.served.fitted, X, [], True
         model, X, remarks = self.served.inputs(self._table(rows))
+        remarks = [*remarks, *self._misspelt(rows)]
         return (model, X, remarks, False) if self.mixed else (model, np.asarray(X, np.float64), remarks, True)
 
     def _numbers(self, rows: Any) -> NDArray[np.float64] | None:
@@ -144,6 +145,18 @@ class Champion:
             if isinstance(cell, int) and abs(cell) > 2**63:
                 raise DataError(f"{where}, has a number too large in column {name!r}; allowed: up to 2**63.")
         return found
+
+    def _misspelt(self, rows: Any) -> list[str]:
+        """Return a sentence where a column that may be absent is so, and one is there that the model does not know."""
+        if self.served.rule == "ignore":
+            return []
+        of_rows = isinstance(rows, list)
+        for given in [row for row in rows if isinstance(row, dict)] if of_rows else [rows.columns.tolist()]:
+            absent = [name for name in self.columns if name not in given]
+            if absent and (unknown := [name for name in given if name not in self.columns]):
+                gap, other = listing("column", absent), listing("column", unknown)
+                return [f"There is no {gap}, a gap now, but an unknown {other}."]
+        return []
 
     def _needed(self) -> list[str]:
         may = optional(self.served.fitted)

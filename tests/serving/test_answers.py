@@ -199,3 +199,15 @@ def test_a_model_that_fails_is_answered_without_its_reason(people: Any, serving:
         answer = client.post("/predict", json={"rows": [[1, 2]]})
     assert answer.status_code == 500
     assert answer.json() == {"error": "The model failed with ZeroDivisionError; the log of the server has the reason."}
+
+
+def test_a_misspelt_column_that_may_be_absent_is_a_remark(shop: Any, serving: Callable[..., Any]) -> None:
+    said = ["There is no column 'town', a gap now, but an unknown column 'Town'."]
+    with serving(shop, schema="warn") as client:
+        known = {"age": 30, "town": "Ulm", "x": 1}
+        for row, remarks in (({"age": 30, "Town": "Ulm"}, said), ({"age": 30}, None), (known, None)):
+            assert client.post("/predict", json={"rows": [row]}).json().get("remarks") == remarks
+        table = client.post("/predict", content=b"age,Town\n30,Ulm\n", headers={"content-type": "text/csv"})
+        assert table.json()["remarks"] == said
+    with serving(shop, schema="ignore") as client:
+        assert "remarks" not in client.post("/predict", json={"rows": [{"age": 30, "Town": "Ulm"}]}).json()
