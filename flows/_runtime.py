@@ -44,7 +44,7 @@ from ldsvm.tracking import results
 from ldsvm.tracking.client import Run, Tracker, TrackingFailed
 
 WARM_SECONDS = 600.0
-COMPILING = "compile the kernels, once on this machine: about half a minute"
+COMPILING = "compile the kernels, once on this machine: about a minute"
 
 
 @dataclass
