@@ -165,8 +165,9 @@ def check_class_weight(class_weight: Any, classes: Any, y: Any, sample_weight: A
             f"class_weight gives the class {shown(classes[bad[0]])!r} the weight {shown(weight[bad[0]])}; every weight "
             "must be finite and not negative."
         )
-    if not weight.any():
-        raise ValueError(f"class_weight={class_weight!r} is zero for every class; at least one must be positive.")
+    if np.count_nonzero(weight) < 2:
+        which = "all classes but one" if weight.any() else "every class"
+        raise ValueError(f"class_weight={class_weight!r} is zero for {which}; at least two must be positive.")
     return weight
 
 

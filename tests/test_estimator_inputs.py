@@ -117,6 +117,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], str]] 
     ("NaN class weight", {}, {"class_weight": {0: np.nan, 1: 1.0, 2: 1.0}}, ValueError, "class_weight"),
     ("infinite class weight", {}, {"class_weight": {0: np.inf, 1: 1.0, 2: 1.0}}, ValueError, "class_weight"),
     ("no class weight at all", {}, {"class_weight": {0: 0, 1: 0, 2: 0}}, ValueError, "is zero for every class"),
+    ("one class weight", {}, {"class_weight": {0: 0, 1: 2, 2: 0}}, ValueError, "is zero for all classes but one"),
     ("unknown class weight", {}, {"class_weight": {9: 1.0}}, ValueError, "class_weight"),
     ("class weight of text", {}, {"class_weight": {0: "a"}}, ValueError, "class_weight"),
     ("mu above mu_max", {}, {"mu": 10.0, "mu_max": 1.0}, ValueError, "mu_max"),
