@@ -11,6 +11,7 @@ from ldsvm.experiment.compare.outcome import percent
 from ldsvm.production import timeline
 from ldsvm.production.timeline import Event, Share
 from ldsvm.report import html
+from ldsvm.report.marks import escape
 from ldsvm.report.plotting.timeline import drift_over_time, errors_over_time
 from ldsvm.report.tables import markdown
 
@@ -137,7 +138,8 @@ def _why(event: Event) -> str:
 def in_short(model: str, found: Sequence[Event], file: Path) -> str:
     """Return the latest events as Markdown."""
     heads, rows = listing(found[-SHORT:])
-    return f"# {model} in production\n\n{standing(found)}\n\n{markdown(heads, rows)}\n\nThe whole page: `{file}`\n"
+    parts = [f"# {model} in production", standing(found), markdown(heads, rows), f"The page: {escape(str(file))}"]
+    return "\n\n".join(parts) + "\n"
 
 
 def numbers(event: Event) -> dict[str, float | None]:

@@ -124,6 +124,8 @@ class Routes:
             return _error(400, "The request ended before its body.")
         if body is None:
             return _error(413, f"The request has more than {self.max_body:,} bytes; allowed: fewer rows at a time.")
+        if self.current.champion is None:  # another process may have one already, and have said that it is ready
+            await self.current.look()
         champion = self.current.champion  # of the whole answer
         if champion is None:
             return _error(503, self.current.sentence())

@@ -24,6 +24,7 @@ class Current:
         self._state = State()
         self._failed: State | None = None
         self._loaded: dict[tuple[int, str], Champion] = {}
+        self._alone = asyncio.Lock()
 
     async def follow(self) -> None:
         """Look at the folder from time to time, for ever."""
@@ -33,6 +34,10 @@ class Current:
 
     async def look(self) -> None:
         """Take the version that the folder says, if it is another one; the loading is done beside the answers."""
+        async with self._alone:
+            await self._look()
+
+    async def _look(self) -> None:
         try:
             self._state = state = self.folder.state()
             key = state.version, state.file

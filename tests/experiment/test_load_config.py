@@ -17,7 +17,7 @@ from ldsvm.experiment.config.spaces import Range
 from ldsvm.report.studies.config import is_study, load_study
 
 ROOT = Path(__file__).resolve().parents[2]
-LISTS = ("base", "paper")  # no experiments
+LISTS = ("base", "paper", "automations")  # no experiments
 FILES = sorted(p for p in (ROOT / "conf").rglob("*.yaml") if p.stem not in LISTS)
 
 

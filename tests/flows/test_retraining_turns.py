@@ -98,7 +98,12 @@ def test_what_ends_a_retraining_is_left_to_its_last_line(
     monkeypatch.setattr(retrain.promotion, "inspect_data", lambda *_: look)
     monkeypatch.setattr("flows._cli._Page._send", lambda *_: None)
     assert retrain.look_for_news.fn(config, None, None, [], None) is look
-    retrain.record_decision.fn(config, tracker, look, None)
+    events: list[Any] = []
+    monkeypatch.setattr("flows.challenge.timeline.remember", lambda _, registry, event: events.append(event))
+    retrain.record_decision.fn(config, MagicMock(tracker=tracker), look, None)
+    assert [(one.outcome, one.reasons, one.rows, one.data) for one in events] == [
+        (action, ("the reason.",), 7, "digest")
+    ]
     said = capsys.readouterr().err
     assert "look at rows · champion none · 7 new rows" in said and "the reason." not in said
     assert run.failure == ("alarm: the reason." if action == "alarm" else None)

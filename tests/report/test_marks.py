@@ -24,6 +24,7 @@ from ldsvm.report.card import card
 from ldsvm.report.claims import Claim
 from ldsvm.report.studies import publish as studies
 from ldsvm.report.studies.base import Page, Table
+from ldsvm.report.timeline import in_short
 
 LABEL = (
     "# good\n\n# Promoted\r\n---\n- a\x0b1. b\u2028> c\n\n<img src=x onerror=alert(1)> <!-- --> [x](y) ![x](y) [x]: y\n"
@@ -129,8 +130,13 @@ def test_prefects_artifacts_and_the_run_of_a_decision(monkeypatch: pytest.Monkey
 
     run = MagicMock()
     run.describe = lambda note: sent.append(note)
-    look: Any = SimpleNamespace(decision=SimpleNamespace(action="none", sentence=LABEL), new=0, drift=None, sha256="a")
+    decision = SimpleNamespace(action="none", sentence=LABEL, reasons=[LABEL])
+    look: Any = SimpleNamespace(decision=decision, new=0, drift=None, sha256="a")
     monkeypatch.setattr(retraining, "asdict", lambda _: {})
     tracker: Any = SimpleNamespace(run=lambda *_, **__: nullcontext(run))
-    challenge.record_decision.fn(MagicMock(), tracker, look, None)
+    events: list[Any] = []
+    monkeypatch.setattr(challenge.timeline, "remember", lambda _, registry, event: events.append(event))
+    challenge.record_decision.fn(MagicMock(), SimpleNamespace(tracker=tracker), look, None)
     assert headings(sent[-1]) == []
+    short = in_short("digits", events, Path("timeline.html"))
+    assert headings(short) == ["digits in production"] and short.count("\n|") == 3
