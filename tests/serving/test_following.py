@@ -165,3 +165,13 @@ def test_a_file_of_an_older_version_is_let_go(
         shelf.promote(number, people)
         following.look()
     assert sorted(path.name for path in (folder.path / "versions").iterdir()) == ["2-run2", "3-run3"]
+
+
+def test_a_process_without_a_version_looks_for_one_before_it_refuses(
+    people: Any, folder: Folder, serving: Callable[..., Any]
+) -> None:
+    body = {"rows": [{"height": 2, "age": 3}]}
+    with serving() as client:
+        assert client.post("/predict", json=body).status_code == 503
+        put(folder, people, 1)  # another process may have loaded it, and said that it is ready
+        assert client.post("/predict", json=body).json()["version"] == 1
