@@ -27,6 +27,7 @@ from ldsvm.model_answers import labels_of
 from ldsvm.speed import predict_us
 
 SHOWN = 100_000  # training rows that a figure needs
+SOFT = 1.0  # sharpness of the plane of the scores: training rows are clear, and at a larger one lie at the corners
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,7 @@ def _plane(model: Any, data: Data) -> Any:
     if len(model.classes_) < 3:
         return None
     scores = model.decision_function(_shown(data))
-    return places(scores, corners(scores))
+    return places(scores, corners(scores), SOFT)
 
 
 def _shown(data: Data) -> Any:
