@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss
 
-from benchmarks.harness import Bar, Result, mnist, newsgroups, progress
+from benchmarks.harness import Bar, Result, components_of_mnist, newsgroups, progress
 from ldsvm import LDSVMClassifier
 
 TABLES = ["german", "magic", "mammography", "optdigits", "satimage", "segment", "spambase", "vehicle"]
@@ -55,22 +55,13 @@ def _problems(quick: bool) -> dict[str, Callable[[int], tuple[Any, ...]]]:
     }
     if not quick:
         found["PC or Mac"] = _posts
-    return found | {"MNIST": lambda seed: _images(seed, quick)}
+    return found | {"MNIST": lambda seed: components_of_mnist(seed, quick, COMPONENTS)}
 
 
 def _posts(seed: int) -> tuple[Any, ...]:
     found = newsgroups(seed)
     X, y = (np.concatenate(pair) for pair in zip(found["train"], found["validation"], strict=True))
     return (X, y, *found["test"])
-
-
-def _images(seed: int, quick: bool) -> tuple[Any, ...]:
-    from sklearn.decomposition import PCA
-
-    data = mnist(seed, quick)
-    reduce = PCA(COMPONENTS, svd_solver="covariance_eigh").fit(data.train[0])
-    train, test = (reduce.transform(part[0]).astype(np.float32) for part in (data.train, data.test))
-    return train, data.train[1], test, data.test[1]
 
 
 def _compared(parts: tuple[Any, ...], seed: int, quick: bool) -> dict[str, Any]:

@@ -84,6 +84,16 @@ def clock(function: Callable[[], Any], repeats: int, warm: bool = True) -> float
     return statistics.median(seconds)
 
 
+def components_of_mnist(seed: int, quick: bool, n_components: int) -> tuple[Any, ...]:
+    """Return principal components and labels of training and test images, X, y, X, y."""
+    from sklearn.decomposition import PCA
+
+    data = mnist(seed, quick)
+    reduce = PCA(n_components, svd_solver="covariance_eigh").fit(data.train[0])
+    train, test = (reduce.transform(part[0]).astype(np.float32) for part in (data.train, data.test))
+    return train, data.train[1], test, data.test[1]
+
+
 def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 

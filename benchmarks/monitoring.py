@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.calibration import _images as images
-from benchmarks.harness import Bar, Result, progress
+from benchmarks.calibration import COMPONENTS
+from benchmarks.harness import Bar, Result, components_of_mnist, progress
 from ldsvm import LDSVMClassifier
 from ldsvm.experiment.config.production import DriftConfig
 from ldsvm.production.drift import compare, count, profile
@@ -57,7 +57,7 @@ def _problems(quick: bool) -> Iterator[tuple[str, Any]]:
     for table in tables(quick, full=True):
         if quick or table.name in TABLES:
             yield table.name, table.split
-    yield "MNIST", lambda seed: images(seed, quick)
+    yield "MNIST", lambda seed: components_of_mnist(seed, quick, COMPONENTS)
 
 
 def _monitored(parts: tuple[Any, ...], seed: int) -> Iterator[dict[str, Any]]:

@@ -13,9 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from benchmarks.harness import Bar, Result, mnist, progress
+from benchmarks.harness import Bar, Result, components_of_mnist, progress
 from ldsvm import ClassPlane, LDSVMClassifier
 
 COMPONENTS = 50  # of MNIST
@@ -24,7 +22,9 @@ COMPONENTS = 50  # of MNIST
 def run(quick: bool) -> Result:
     seeds = [42] if quick else [42, 0, 1]
     result = Result(settings={"seeds": seeds, "components": COMPONENTS, "UMAP": not quick})
-    problems = {"digits": _digits} if quick else {"digits": _digits, "MNIST": _images}
+    problems: dict[str, Callable[[int], tuple[Any, ...]]] = {"digits": _digits}
+    if not quick:
+        problems["MNIST"] = lambda seed: components_of_mnist(seed, quick, COMPONENTS)
     for data, parts in problems.items():
         for seed in seeds:
             for name, make in _maps(quick).items():
@@ -81,15 +81,6 @@ def _digits(seed: int) -> tuple[Any, ...]:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=y, random_state=seed)
     return X_train, y_train, X_test, y_test
-
-
-def _images(seed: int) -> tuple[Any, ...]:
-    from sklearn.decomposition import PCA
-
-    data = mnist(seed, quick=False)
-    reduce = PCA(COMPONENTS, svd_solver="covariance_eigh").fit(data.train[0])
-    train, test = (reduce.transform(part[0]).astype(np.float32) for part in (data.train, data.test))
-    return train, data.train[1], test, data.test[1]
 
 
 def _scored(fitted: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:

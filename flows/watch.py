@@ -23,9 +23,7 @@ from ldsvm.atomic import alone, replacing
 from ldsvm.production.alarms import Message, send
 
 LOOK_SECONDS = 2.0
-SILENT_SECONDS = (
-    60.0  # of no answer, after which a server that once answered is started again; a busy one has needed 10
-)
+SILENT_SECONDS = 60.0  # without an answer, until a server is started again; a busy one has needed 10
 MOST, WINDOW_SECONDS = 5, 600.0  # so many restarts in so long a time, and it is given up
 MEMORY = "watch.json"
 

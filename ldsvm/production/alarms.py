@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ldsvm.atomic import alone
+from ldsvm.experiment.config.alarm_kinds import AlarmKind
 
-Kind = Literal[
-    "failed", "crashed", "drift", "refused", "in_shadow", "promoted", "rolled_back", "given_up"
-]  # the last: a server
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = AlarmKind | Literal["given_up"]  # the last: a server that is not started again
+KINDS: tuple[Kind, ...] = (*get_args(AlarmKind), "given_up")
 VARIABLE = "LDSVM_WEBHOOK"
 FILE_VARIABLE = "LDSVM_WEBHOOK_FILE"  # of a file with the address, as secrets are handed to containers
 JOURNAL = "alarms.jsonl"

@@ -102,7 +102,7 @@ def alarms(found: Sequence[Event]) -> Table:
         if event.outcome == "alarm":
             later = (one for one in found[place:] if one.kind == "acknowledge")
             seen = next((one for one in later if one.data and one.data == event.data), None)
-            who = "nobody" if seen is None else f"{seen.by or 'somebody'}, {_day(seen.time)}"
+            who = "not yet" if seen is None else f"{seen.by or 'unknown'}, {_day(seen.time)}"
             rows.append([_day(event.time), event.kind, _why(event), who])
     return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
 

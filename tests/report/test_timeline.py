@@ -95,7 +95,7 @@ def test_who_was_champion_from_when_to_when() -> None:
 
 def test_an_alarm_is_acknowledged_by_who_has_seen_these_rows() -> None:
     heads, rows = pages.alarms(LIFE)
-    assert [row[heads.index("acknowledged by")] for row in rows] == ["nobody", "the owner, 2026-11-05 03:30"]
+    assert [row[heads.index("acknowledged by")] for row in rows] == ["not yet", "the owner, 2026-11-05 03:30"]
     assert rows[1][heads.index("reasons")] == "All has drifted."
 
 

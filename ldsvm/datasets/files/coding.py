@@ -315,7 +315,7 @@ def _piece(series: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a column of such values has it, whatever stands in the other rows: 12.0 as 12."""
+    """Return a value as a column of such values has it, independent of the other rows: 12.0 as 12."""
     if isinstance(value, str):
         return value
     pa = optional("pyarrow")

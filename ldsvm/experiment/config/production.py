@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, StrictFloat, StrictInt, S
 
 from ldsvm.datasets.files.databases import check_address, is_address
 from ldsvm.datasets.files.spellings import Spelling
+from ldsvm.experiment.config.alarm_kinds import AlarmKind
 
 
 def _encoding(name: str) -> str:
@@ -22,7 +23,6 @@ def _encoding(name: str) -> str:
 Decimal = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
 Encoding = Annotated[str, AfterValidator(_encoding)]
-AlarmKind = Literal["failed", "crashed", "drift", "refused", "in_shadow", "promoted", "rolled_back"]
 Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
