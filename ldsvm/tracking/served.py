@@ -33,6 +33,7 @@ from ldsvm.experiment.storing import loads
 LOG = logging.getLogger(__name__)
 RULES = ("warn", "refuse", "ignore")
 PROBABILITIES = "probabilities"  # the parameter of a request that asks for these instead of labels
+PLAIN = {int, float, bool}  # types of cells that are numbers as they are
 MODEL = "model.skops"  # what MLflow calls the file of a scikit-learn model in this format
 
 
@@ -184,10 +185,10 @@ class Served:
             table = reader.transform(data.assign(**dict.fromkeys(set(optional(self.fitted)) - {*data.columns})))
             return self.fitted[1:], table, self._remarks(table)
         if hasattr(data, "columns") and not _texts(data):
-            if (said := bad_cell(data)) is not None:
+            found = numbers(data)
+            if (said := bad_cell(data, found)) is not None:
                 raise DataError(said)
-            data = numbers(data)
-            return self.fitted, data, self._remarks(data)
+            return self.fitted, found, self._remarks(found)
         return self.fitted, data, []
 
     def _remarks(self, table: Any) -> list[str]:
@@ -231,22 +232,28 @@ def numbers(data: Any) -> Any:
     """
     import pandas
 
+    cells = data.to_numpy(object)
+    if {*map(type, cells.flat)} <= PLAIN:  # column by column a row of 64 takes 25 ms
+        return pandas.DataFrame(cells.astype(np.float64), data.index, data.columns)
     return data.apply(lambda column: pandas.to_numeric(column, errors="coerce").astype("float64"))
 
 
-def bad_cell(data: Any) -> str | None:
+def bad_cell(data: Any, found: Any) -> str | None:
     """Return a sentence on the first cell of a table without a finite number, None where there is none.
+
+    found: its `numbers`.
 
     Examples
     --------
     >>> import pandas
-    >>> bad_cell(pandas.DataFrame({"height": [1.5, 2.0], "age": [30, None]}))
+    >>> data = pandas.DataFrame({"height": [1.5, 2.0], "age": [30, None]})
+    >>> bad_cell(data, numbers(data))
     "Row 2, counted from 1 without a header, has no value in column 'age'; the model needs a finite number in every \
 cell."
     """
     import pandas
 
-    values = numbers(data).to_numpy()
+    values = found.to_numpy()
     if np.isfinite(values).all():
         return None
     row, column = np.argwhere(~np.isfinite(values))[0].tolist()
