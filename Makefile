@@ -10,20 +10,20 @@ PREFECT_PORT = 4200
 DATA =
 
 help:
-	@echo 'make run    quick start: installs if needed, then runs the experiment in CONFIG (conf/digits.yaml); minutes the first time'
-	@echo 'make test   lint, types and all tests, some minutes; FAST=1, for the work between commits, takes about a minute and'
-	@echo '            leaves out tests that start servers, clusters or whole flows (pytest -m server) or take seconds (-m slow)'
+	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml): minutes the first time'
+	@echo 'make test   lint, types and tests, some minutes; FAST=1 for the work between commits, about a minute: without what'
+	@echo '            starts servers, clusters or whole flows (pytest -m server) and what takes seconds (-m slow)'
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
-	@echo 'make ui     MLflow pages of the runs in RUNS (runs), on http://127.0.0.1:PORT (5000)'
-	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1 runs small versions, 13 minutes'
-	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with the deployments of prefect.yaml;'
-	@echo '            deployed runs reach only data/, LDSVM_DATA_HOME, RUNS and the folders in DATA'
-	@echo 'make status what runs of it, its state, and the deployments; make down stops it'
-	@echo 'make measured  writes the tables of README.md and docs/results again, from docs/measured'
-	@echo 'make docs   builds the site in docs/_build/html, with the figures of the gallery, and opens it if there is a browser'
-	@echo 'make lock   writes requirements.lock again, from pyproject.toml'
-	@echo 'make clean  removes results, prepared data and caches of tools; $(VENV) and data/raw stay'
+	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
+	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1 in small, 13 minutes'
+	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys;'
+	@echo '            its runs reach data/, LDSVM_DATA_HOME, RUNS and the folders of DATA'
+	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
+	@echo 'make measured  the tables of README.md and docs/results anew from docs/measured'
+	@echo 'make docs   the site, in docs/_build/html, with the figures of the gallery; opens it where there is a browser'
+	@echo 'make lock   write requirements.lock anew from pyproject.toml'
+	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
 run: $(READY)
 	@$(PY) -m flows pipeline $(CONFIG)

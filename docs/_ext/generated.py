@@ -78,18 +78,19 @@ def section(title: str, model: Any) -> str:
 
 
 def said_of(text: str, keys: set[str]) -> tuple[str, dict[str, str]]:
-    """Return how a docstring begins, and what its lines "key, key: words" say of each key; indented lines go on."""
-    intro, found, names = list[str](), dict[str, str](), list[str]()
-    for line in inspect.cleandoc(text).splitlines():
-        start = re.match(r"(\w+(?:, \w+)*): (.*)", line)
-        if start and {*start[1].split(", ")} <= keys:
-            names = start[1].split(", ")
-            found |= dict.fromkeys(names, start[2])
-        elif names:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    """Return how a docstring begins, and by key what "key, key: words" says, at the start of a line or a sentence."""
+    starts = r"(?:^|(?<=[.;,…)]\s))((?:\w+, )*\w+): "
+    parts = re.split(starts, inspect.cleandoc(text), flags=re.MULTILINE)
+    found, names = {"": parts[0]}, [""]
+    for given, words in zip(parts[1::2], parts[2::2], strict=True):
+        if {*given.split(", ")} <= keys:
+            names = given.split(", ")
+            found |= dict.fromkeys(names, words)
         else:
-            intro.append(line)
-    return "\n".join(intro).strip(), found
+            found |= {name: f"{found[name]}{given}: {words}" for name in names}
+    # None is null in YAML
+    short = {name: re.sub(r"\bNone\b", "null", " ".join(words.split())).rstrip(";,") for name, words in found.items()}
+    return short.pop(""), short
 
 
 def spelled(annotation: Any) -> str:

@@ -10,10 +10,10 @@ from ldsvm.metrics import Costs
 
 
 class CostsConfig(BaseModel, frozen=True, extra="forbid"):
-    """The costs of mistakes, for two classes. The one that sorts last is the one to be found.
+    """What mistakes cost, of two classes of which the one that sorts last is to be found.
 
-    missed: cost of a row of that class that is not found.
-    false_alarm: cost of a row of the other class that is taken for it. Only the ratio of the two affects the threshold.
+    missed: a row of that class that is not found; false_alarm: a row of the other class that is taken for it. Only
+    their ratio decides about the threshold.
     """
 
     missed: float = Field(ge=0, allow_inf_nan=False)

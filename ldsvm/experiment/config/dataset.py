@@ -17,27 +17,15 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_le
 
 
 class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which data: a data set of the catalogue, by its name, or your own files, by `path`.
+    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
 
-    name: the name of the data set; for your own files, what reports call them.
-    path: a file, a folder, a glob, an archive, a workbook or a database.
-    test_path: the same, for an official test set.
-    format: the format of the files; null goes by the ending of their names.
-    header: whether the first line of a text file holds the names of the columns.
-    encoding: the encoding of a text file; null detects it.
-    label: the column of the classes.
-    columns: the inputs, or the roles of some columns.
-    drop: columns that are never read.
-    text: the column of texts, which is then the only input.
-    group, time: columns for splits of kind grouped and time.
-    decimal, thousands: how numbers are written.
-    missing_values: marks of missing values, in addition to the usual ones.
-    sheet: the sheet of a workbook.
-    table, query: what to read of a database, one of the two.
-    missing: what to do about rows with missing values; "drop" also leaves out rows without a label.
-    unlabelled: what to do about rows without a label.
-    classes: the labels to keep; null keeps all.
-    options: the parameters of generated data.
+    path, test_path: file, folder or glob, archive, workbook or database, the second for an official test set; format by
+    the names' endings unless given. header: whether the first line of a table of text holds names; encoding: None where
+    it is to be found out. label, columns, drop, text, group, time: columns of a table, see
+    `ldsvm.datasets.files.FileSpec`. decimal, thousands, missing_values: how it writes numbers, and gaps among them.
+    sheet: of a workbook; table, query: of a database.
+    missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
+    out too. classes: the labels to keep, all by default. options: of generated data.
     """
 
     name: Name

@@ -25,16 +25,14 @@ Report = Callable[[str], object]
 
 
 class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
-    """How a method is fitted over blocks of the prepared rows, which are read from files and never all at once.
+    """Who fits a method over blocks of the prepared rows, which are then read from their files and never all at once.
 
-    kind: "serial" (one block after the other), "threads" (several at a time), or "ray" (processes, here or on a cluster
-        whose hosts have `paths.cache` under the same name; large tables become features there, too).
-    workers: number of threads, or of processes on Ray; 2 by default.
-    address: host:port of the head of a running Ray cluster, or auto; null starts Ray here for each fit.
-    threads: number of threads of each worker on Ray, 1 by default; the other kinds have n_jobs.
-    memory_mib: memory in which all workers together may keep rows and features; null for half of what is free or of
-        what limits.fit_mib allows, which does not bind fits on Ray.
-    rows: number of rows in a block.
+    kind: serial (one block after the other), threads (several at a time), ray (processes, here or on a cluster whose
+    hosts have `paths.cache` under the same name; large tables become features there, too). workers: of the last two, 2
+    by default. address: host:port of the head of a running Ray cluster, or auto; None starts one here for each fit.
+    threads: of each of Ray's workers, 1 by default; the other kinds have n_jobs. memory_mib: what all workers together
+    may keep rows and features in, None for half of what is free or limits.fit_mib allow, which does not bind fits on
+    Ray. rows: of a block.
     """
 
     kind: Literal["serial", "threads", "ray"]

@@ -30,12 +30,10 @@ class DriftConfig(BaseModel, frozen=True, extra="forbid"):
     """When inputs, labels or latent distances have drifted.
 
     psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
-    false_discovery_rate: bound for the tests over all inputs; also the level of the tests of labels and of latent
-        distances.
-    alarm_share: if a larger share of the inputs has drifted, nothing is trained until a person has looked; 1 trains in
-        any case.
-    unknown_labels: for labels that were not in the training data: "alarm" trains nothing until a person has looked,
-        "retrain" learns them.
+    false_discovery_rate: of the tests of the inputs, and the level of the two of labels and latent distances.
+    alarm_share: when more than this share of the inputs has drifted, nothing is trained before a person has looked; 1
+    trains in any case. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain"
+    learns them.
     """
 
     psi: float = Field(default=0.2, gt=0)
@@ -45,11 +43,10 @@ class DriftConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class Change(BaseModel, frozen=True, extra="forbid"):
-    """Limits of a metric of which less is better, as in MLflow.
+    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
 
-    threshold: the largest value that is allowed, in the unit of the metric.
-    min_absolute_change: by how much the challenger must be better than the champion, in the unit of the metric.
-    min_relative_change: the same, as a share of the champion's value.
+    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
+    champion's value.
     """
 
     threshold: float | None = Field(default=None, ge=0)
@@ -58,11 +55,10 @@ class Change(BaseModel, frozen=True, extra="forbid"):
 
 
 class Rule(BaseModel, frozen=True, extra="forbid"):
-    """Limits of any metric.
+    """What any metric must keep to: a bound, and least gains on the champion.
 
-    threshold: the largest value that is allowed if less is better, else the least.
-    min_absolute_change: by how much the challenger must be better than the champion, in the unit of the metric.
-    min_relative_change: the same, as a share of the champion's value.
+    threshold: a ceiling where less is better, else a floor. min_absolute_change: in the metric's unit, towards the
+    better; min_relative_change: as a share of the champion's value.
     """
 
     threshold: float | None = Field(default=None, allow_inf_nan=False)
@@ -71,29 +67,22 @@ class Rule(BaseModel, frozen=True, extra="forbid"):
 
 
 class Ceiling(BaseModel, frozen=True, extra="forbid"):
-    """An upper limit.
-
-    threshold: the largest value that is allowed.
-    """
+    """What a cost may be at most."""
 
     threshold: float = Field(gt=0)
 
 
 class GateConfig(BaseModel, frozen=True, extra="forbid"):
-    """The rules that a challenger must pass to become the champion.
+    """The rules of promotion.
 
-    metric: the metric in which the challenger must be better than the champion, or not worse.
-    metrics: limits of any number of metrics, by name.
-    error_percent: limits of the error on the holdout, in per cent.
-    class_error_percent: limit of the error of the worst class, in per cent.
-    evidence: "better" asks for a challenger that is better beyond chance, "not_worse" for one that is not worse beyond
-        chance, such as a smaller model.
-    confidence: confidence of the test, which is McNemar's for the error and a paired randomisation test for other
-        metrics. With "better", 1 - confidence bounds the probability that any challenger of a champion is promoted
-        although none is better. With "not_worse" it is the confidence of each test by itself.
-    n_basis: limit of the number of basis functions.
-    predict_us: limit of the prediction time, in microseconds per row on one thread.
-    parameter_bytes: limit of the size of what a prediction needs, in bytes.
+    metric: in which a challenger must be better, or not worse: any that metrics can name. metrics: rules for any of
+    these, by its name.
+    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
+    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
+    confidence: of the test, McNemar's for the error and else a paired randomisation test; with "better",
+    1 - confidence bounds the probability that any of all challengers of one champion is promoted although none is
+    better; with "not_worse" it is of each test by itself. n_basis, predict_us, parameter_bytes: ceilings on basis
+    functions, microseconds per row on one thread, and the size of what a prediction needs.
     """
 
     metric: str = "error"
@@ -115,17 +104,15 @@ class GateConfig(BaseModel, frozen=True, extra="forbid"):
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
     """Which rows a model scores, and where the answers go.
 
-    input: a table, or a folder or glob of tables.
-    output: a file that ends in .parquet or .csv, new or written by an earlier scoring.
-    alias: the alias of the version that answers.
-    keep: columns of the input that are copied to the output.
-    rows: number of rows in memory at a time.
-    format, header, encoding, decimal, thousands, missing_values, sheet, table, query: how to read the input; by default
-        as `dataset` says.
-    escape_formulas: whether a text in a .csv output gets a leading ' if a spreadsheet would run it as a formula: it
-        begins with =, +, -, @, a tab or a line break, and is no number.
-    drift: what to do if the rows of a chunk are unlike the training data: "warn" says so and goes on, "stop" ends the
-        scoring there, "ignore" compares nothing.
+    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
+    scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
+    memory at a time. format, header, encoding, decimal, thousands, missing_values, sheet, table, query: of the
+    input, those of dataset where they are left out.
+    escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
+    line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
+    they came.
+    drift: what is done when the rows of a chunk do not look like those of the training: "stop" ends the scoring there,
+    "warn" says so and goes on, "ignore" compares nothing.
     """
 
     input: str
@@ -160,13 +147,13 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
-    """What happens to a challenger that has passed the gate.
+    """How a challenger that has passed the gate becomes the champion.
 
-    shadow_rows: 0 promotes it at once. With more it gets the alias "shadow" and answers the champion's rows too; when
-        so many rows were compared, it may be promoted.
-    least_agreement: share of these rows for which both must give the same class; 0 asks for nothing.
-    promote: "by_hand" waits for the command promote; "automatic" lets score promote it as soon as it may be.
-    force: promote it without enough rows or agreement; meant for the command line of promote.
+    shadow_rows: 0, the default, promotes it at once. With more it gets the alias "shadow": the flow score lets it
+    answer the champion's rows too, and once so many were compared it may be promoted. least_agreement: share of these
+    rows for which both must give the same class; 0 asks for nothing. promote: "by_hand" waits for the flow promote;
+    "automatic" lets the flow score promote it as soon as it may be. force: promote it without enough rows or agreement;
+    meant for the command line of the flow promote.
     """
 
     shadow_rows: int = Field(default=0, ge=0)
@@ -176,13 +163,12 @@ class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class KeepConfig(BaseModel, frozen=True, extra="forbid"):
-    """What is removed when it is old; null keeps everything.
+    """What is removed when it is old; null, the default, keeps everything.
 
-    versions: number of newest versions that stay in the registry after a retraining. Versions with an alias, and those
-        that somebody else has registered, stay too. The others are removed with their files; the runs that made them
-        stay.
-    days: age in days at which a scoring removes what earlier ones have left in the folder of its output: outputs of
-        this model with their `.drift.json`, unless they were renamed, and chunks of scorings that were stopped.
+    versions: after a retraining so many of the newest versions stay in the registry, all with an alias, and all that
+    somebody else has registered; the others are removed with their files, and the runs that made them stay. days: after
+    a scoring, what earlier ones have left in the folder of its output is removed when it is older: outputs of this
+    model with the `.drift.json` beside them, unless they were renamed, and chunks of scorings that were stopped.
     """
 
     versions: int | None = Field(default=None, ge=1)
@@ -199,23 +185,17 @@ with warnings.catch_warnings():
 
 
 class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
-    """How a model of ours is kept up to date.
+    """How a model of ours is kept fresh.
 
-    model: its name in the registry.
-    method: which of `methods` it is.
-    holdout: share of the new rows that judges both models and trains neither.
-    least: with fewer new rows nothing is done.
-    factor: the search around the champion tries its parameters divided by this, unchanged, and multiplied by this.
-    trials: number of points that this search tries at most.
-    lost_share: if a larger share of the champion's rows is gone, nothing is trained until a person has looked; 1 trains
-        in any case.
-    acknowledge: a person has looked, so this run and later ones on the same data go on in spite of alarms. It is meant
-        for the command line: in a file it would turn all alarms off.
-    alarms: the kinds of alarms that people are told of.
-    schema: what to do about new rows of a mixed table with values or gaps that its `schema.yaml` does not allow.
-    score: what the command score does.
-    rollout: what happens between the gate and the alias champion.
-    keep: how long old versions and scores are kept.
+    model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
+    trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
+    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
+    more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
+    case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
+    line, since in a file it would turn all alarms off. alarms: of what people are told, through the webhook of the
+    variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused, promoted or
+    put in shadow, a rollback. schema: see `SchemaRule`. score: what the flow score does.
+    rollout: what happens between the gate and the alias champion. keep: how long old versions and scores are kept.
     """
 
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)]

@@ -27,33 +27,24 @@ class Frozen(BaseModel):
 
 
 class Paths(Frozen):
-    """Where results and prepared data go. Relative paths start at the project root.
-
-    runs: results, logs and the tracking store.
-    cache: prepared data.
-    """
+    """Where results go. Relative paths start at the project root."""
 
     runs: Path
     cache: Path
 
 
 class ProblemConfig(Frozen):
-    """One classification problem on the data.
-
-    name: what reports call it.
-    labels: "original" takes the labels as they are; "parity" asks whether a digit is odd or even.
-    """
+    """One classification problem on the data: the labels as they are, or the parity of digits."""
 
     name: Name
     labels: Literal["original", "parity"]
 
 
 class JudgeConfig(Frozen):
-    """How the chosen models are measured on the test set.
+    """What the one judge measures, and how.
 
-    repeats: the prediction time is the median of this many predictions of the test set.
-    refit: whether the chosen parameters are fitted once more, to training and validation rows together. That model is
-        then judged and kept.
+    repeats: the time is the median over so many predictions of the test set. refit: whether the chosen point is fitted
+    once more, to training and validation rows together, and that model judged and kept.
     """
 
     repeats: int = Field(ge=1, le=1000)
@@ -61,12 +52,9 @@ class JudgeConfig(Frozen):
 
 
 class PublishedConfig(Frozen):
-    """A published result, to be shown beside ours.
+    """A figure of somebody else, to stand beside ours: test error in per cent; basis functions and iterations if told.
 
-    method: a method of this file, to compare with, or one that cannot be run here.
-    error, std: the test error in per cent, and its standard deviation.
-    n_basis, iterations: if they are stated.
-    source: where it was published.
+    method: the name of a method of the same file, to be compared with, or of one that cannot be run here.
     """
 
     method: str
@@ -81,13 +69,10 @@ VARIED = ("dataset", "features", "limits", "methods", "n_jobs", "seed", "split")
 
 
 class VaryConfig(Frozen):
-    """A setting that varies: the experiment is repeated for each value, and shows curves instead of a table.
+    """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
 
-    key: the setting, as on the command line, such as split.train.
-    values: at least two values of it.
-    label: the label of the axis.
-    log: whether the axis is logarithmic.
-    show: the value whose latent spaces are drawn; null draws none.
+    key: dotted, as on the command line, such as split.train. label: what the axis says. log: whether it is logarithmic.
+    show: the value whose latent spaces are drawn, None for none.
     """
 
     key: Annotated[str, Field(pattern=r"^[^=]+$")]
@@ -108,14 +93,11 @@ class VaryConfig(Frozen):
 
 
 class ClaimConfig(Frozen):
-    """Something that a paper claims, or that we expect; the report says whether it holds.
+    """Something that is expected, by a paper or by us; the report says whether it holds.
 
-    text: the claim in words.
-    of: the methods that it is about.
-    than: other methods, or "others" for all methods that are not ours. Each method under `of` must have a lower test
-        error than each of these.
-    at_most: the test error, in per cent, that no method under `of` may exceed.
-    share: if the experiment varies a setting, the share of its values for which the claim must hold.
+    text: in words. of: methods whose test error is meant, in per cent; each of them must be below each of `than`, and
+    not above `at_most`. than: names, or "others" for all methods that are not ours. share: of the values that the
+    experiment varies, at how large a part it must hold.
     """
 
     text: Annotated[str, Field(min_length=1)]
@@ -134,15 +116,13 @@ class ClaimConfig(Frozen):
 
 
 class SearchConfig(Frozen):
-    """How the trials of a search run, and what chooses among them.
+    """How the trials of a search run, and what they are chosen by.
 
-    workers: number of trials that run at a time. One runs in a process of its own, several run on Ray.
-    n_jobs: threads of each trial; null takes the experiment's n_jobs.
-    ray_address: host:port of a running Ray cluster; null starts Ray here if it is needed.
-    without_ray: if Ray cannot be had, "serial" runs one trial after the other, with a warning, and "fail" stops.
-    resume: whether finished trials of an earlier search, even one that was killed, are taken from its journal.
-    objective: the metric that chooses among the trials, on validation rows. It is the only key here that affects
-        results.
+    workers: so many at a time; one runs in a process of its own, more on Ray. n_jobs: threads of each, None for as many
+    as the experiment's. ray_address: host:port of a running Ray cluster, None starts one here when it is needed.
+    without_ray: "serial" goes on one trial after the other when Ray cannot be had, with a warning; "fail" stops.
+    resume: whether trials that an earlier, perhaps killed, search has finished are taken from its journal.
+    objective: the metric that chooses among trials on validation rows, and the one setting here that decides results.
     """
 
     workers: int = Field(default=1, ge=1, le=1024)
@@ -154,13 +134,12 @@ class SearchConfig(Frozen):
 
 
 class LimitsConfig(Frozen):
-    """How much time and memory a fit, and a whole method, may take.
+    """What one fit, and one task, may take.
 
-    fit_s: seconds for one fit. Points of a search that are fitted together get as many times this. The judge gets twice
-        this for its fit and its timing, or three times with `refit`.
-    fit_mib: memory that a fit may allocate, in MiB; null for what the machine has free, shared by the trials that run
-        there at a time.
-    task_s: seconds for everything that one method does on one problem.
+    fit_s: seconds of a fit; points of a search that are fitted together have as many times that, and the judge two
+    times for its fit and its clock, three times where `refit` asks for a last fit. fit_mib: memory a fit may allocate,
+    in MiB; None for what the machine has free, shared between the trials that run there at a time.
+    task_s: seconds of all that one method does on one problem.
     """
 
     fit_s: float = Field(gt=0, le=1e7)
@@ -169,18 +148,13 @@ class LimitsConfig(Frozen):
 
 
 class MethodConfig(Frozen):
-    """One method of the comparison.
+    """One method: the estimator's registry name or a classifier's import path, its parameters, and the values to try.
 
-    estimator: one of our names, or the import path of a classifier.
-    params: parameters that are fixed.
-    search: lists of values, or ranges, by parameter; "default" is the search space that comes with one of our names,
-        without what `params` fixes.
-    strategy: which points are fitted; null fits the whole grid.
-    labels: "original" trains on the labels as they are if those of the problem are coarser, such as odd and even;
-        answers are then read as the problem wants, also to choose among trials. null trains on the labels of the
-        problem.
-    executor: fits the method over blocks of rows; null keeps all rows in memory.
-    trusted: for an import path, classes that its fitted model may hold. The model is kept if it holds no others.
+    labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
+    answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
+    search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
+    strategy: None fits every point of the grid. executor: who fits it over blocks of rows, None for all rows in memory.
+    trusted: for an import path, classes that its fitted model may hold; the model is kept where they are all there is.
     """
 
     estimator: str
@@ -243,14 +217,9 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    name: the name of the experiment, also in MLflow and of the folder of its results.
-    title: the title of its pages, by default the name.
-    seed: the seed of everything that is random.
-    n_jobs: threads for training, for methods that can use them.
-    metrics: what is measured on the test set, such as error, log_loss, or the name of a scorer of scikit-learn.
-    costs: they set the decision threshold and add the metric cost; null predicts the most probable class.
-    refresh: whether everything is computed again that an earlier run has left: prepared data, trials, results.
-    features: the feature steps, in their order.
+    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. costs: of
+    mistakes, which decide from which probability on a class is given and add the metric cost; None: the most probable
+    class is given. refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]

@@ -18,12 +18,10 @@ ROWS = "n_samples"  # the resource of halving that is no parameter of an estimat
 
 
 class Range(BaseModel, frozen=True, extra="forbid"):
-    """A range [low, high], both ends included, from which values are drawn. Give exactly one of the keys.
+    """A range [low, high] from which values are drawn, both ends included, under the name of how they lie in it.
 
-    uniform: numbers, drawn evenly.
-    log_uniform: numbers above zero, drawn evenly on a logarithmic scale.
-    uniform_int: whole numbers, drawn evenly.
-    log_uniform_int: whole numbers above zero, drawn evenly on a logarithmic scale.
+    uniform: evenly; log_uniform: evenly on a logarithmic scale, above zero; uniform_int, log_uniform_int: the same for
+    whole numbers.
     """
 
     uniform: Ends | None = None
@@ -80,16 +78,14 @@ Space = Mapping[str, list[Scalar] | Range]
 
 
 class StrategyConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which points of a search space are fitted, and how thoroughly.
+    """Which points of a method's space are fitted, and how thoroughly.
 
-    n_candidates: number of random points, drawn with the seed of the split; null takes the whole grid.
-    sampler: "tpe" lets Optuna choose the next points by the trials so far; "random" draws them without learning.
-    batch: number of points that a sampler chooses at a time, 4 by default.
-    factor: for successive halving, together with the next two keys: after each round the best 1 / factor of the points
-        go on, with factor times as much of the resource. The last round has everything.
-    resource: what grows from round to round: "n_samples", the training rows, or a whole-number parameter of the
-        estimator such as max_iter.
-    min_resources: how much of the resource the first round has.
+    n_candidates: so many random points, drawn by the split's seed; None: the whole grid. factor, resource,
+    min_resources (successive halving; together or not at all): every point is fitted with `min_resources` of the
+    resource, then the best 1 / factor of them with factor times as much, and so on, and at last the best with
+    everything. resource: "n_samples", rows of the training set, or a whole-number parameter of the estimator such as
+    max_iter. sampler: "tpe" learns from the trials so far where to try next, by Optuna, `batch` (4) points at a time;
+    "random" draws without learning.
     """
 
     n_candidates: int | None = Field(default=None, ge=1, le=100_000)

@@ -10,13 +10,11 @@ Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
 
 class SplitConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which rows train, validate and test.
+    """Which samples train, which choose, which judge.
 
-    kind: "stratified" (classes in proportion), "random", "balanced" (equally many rows of every class), "grouped"
-        (whole groups, by dataset.group) or "time" (the oldest rows train, the newest test, by dataset.time).
-    train, validation: sizes: all are counts, or all are fractions.
-    test: a size, or "official" for the test set of the source.
-    repeats: number of splits, with the seeds seed, seed + 1, …; results are means over them.
+    kind: stratified (classes in proportion), random, balanced (equally many of every class), grouped (whole groups,
+    by dataset.group), time (oldest train, newest test, by dataset.time). test: a size, or "official" for the source's
+    own test set. repeats: so many splits, with the seeds seed, seed + 1, …; results are means over them.
     """
 
     kind: Literal["stratified", "random", "balanced", "grouped", "time"]
@@ -50,13 +48,11 @@ class SplitConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class CrossValidationConfig(BaseModel, frozen=True, extra="forbid"):
-    """Cross-validation, for few rows: every row is tested once, and trains or validates in the other splits.
+    """For small data: every row judges once, and trains or validates in the other splits.
 
-    folds: number of parts, with the classes in proportion, and with whole groups if there is dataset.group. Each is the
-        test set of one split.
-    repeats: how often this is done, each time with new folds. It makes folds times repeats splits, with the seeds seed,
-        seed + 1, …
-    validation: share of the rows outside the fold that chooses among the trials; the others train.
+    folds: so many parts, with the classes in proportion, and whole groups with dataset.group; each is the test set of
+    one split. repeats: so many times, each with new folds, which makes folds times repeats splits, with the seeds seed,
+    seed + 1, … validation: share of the rows outside the fold, by which trials are chosen; the other ones train.
     """
 
     kind: Literal["cross_validation"]

@@ -18,12 +18,7 @@ from ldsvm.report.studies.base import NAMES, Params, study
 class StudyConfig(Frozen):
     """A whole study file, merged over the part of `conf/base.yaml` that it shares.
 
-    name, title: the name of the folder of its results, and the title of its page.
-    study: which study it is: alternating, dial, kspirals, speedup, spirals2 or starts.
-    params: parameters of that study that differ from their defaults.
-    seed: the seed of everything that is random.
-    n_jobs: threads for training.
-    refresh: whether everything is computed again.
+    study: one of `ldsvm.report.studies.base.NAMES`. params: those of that study which differ from its defaults.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
