@@ -2,7 +2,7 @@
 What is confused with what
 ==========================
 
-The confusion matrix of test rows, and the wrong answers of which the model was most sure.
+The confusion matrix of test rows, and the wrong answers with the highest probabilities.
 """
 
 import matplotlib.pyplot as plt
