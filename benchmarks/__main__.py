@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness import progress, write_json
 from benchmarks.names import NAMES
@@ -62,7 +63,7 @@ def main() -> int:
 def _run_one(arguments: argparse.Namespace) -> int:
     try:
         module = import_module(f"benchmarks.{arguments.name}")
-        result = module.run(quick=arguments.quick, **({"full": True} if arguments.full else {}))
+        result = module.run(quick=arguments.quick, **_more(arguments))
     except DataError as error:
         print(error, file=sys.stderr)
         return 2
@@ -73,7 +74,19 @@ def _run_one(arguments: argparse.Namespace) -> int:
         write_json(arguments.json, arguments.name, result, arguments.quick)
         if hasattr(module, "picture"):
             module.picture(result, arguments.json.with_suffix(".png"))
+        _journal(arguments.json).unlink(missing_ok=True)
     return 0 if arguments.quick or all(bar.holds for bar in result.bars) else 1
+
+
+def _more(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what `tabular` alone takes."""
+    if arguments.name != "tabular":
+        return {}
+    return {"full": arguments.full, "journal": arguments.json and _journal(arguments.json)}
+
+
+def _journal(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def _run_all(arguments: argparse.Namespace) -> int:

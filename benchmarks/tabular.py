@@ -1,12 +1,18 @@
-"""Small real tables: every method with its defaults and after a search, five splits, the test rows judged once."""
+"""Small real tables: every method with its defaults and after a search, five splits, the test rows judged once.
+
+It takes hours, so with --json each figure is kept at once, in FILE.part: a run that is started again goes on there.
+"""
 
 from __future__ import annotations
 
+import json
 import pickle
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -17,6 +23,8 @@ from benchmarks.harness import Bar, Result, clock, progress
 from benchmarks.tabular_data import Table, tables
 from benchmarks.tabular_methods import RIVALS, Rival, with_width
 from ldsvm import threads
+from ldsvm.atomic import replacing
+from ldsvm.experiment.sources import HOME, digest_of
 
 SPLITS, TRIALS, INNER = 5, 9, 2  # of a table; candidates of a search, its splits of the training rows
 SECONDS = 30.0  # after which a search of one split of a table begins no further candidate
@@ -40,38 +48,85 @@ class Split:
         return float(1.0 / (self.X.shape[1] * self.X.var()))
 
 
-def run(quick: bool, full: bool = False, names: Sequence[str] = tuple(RIVALS)) -> Result:
-    """Compare the methods of these names; "ours" and "SVC" must be among them."""
-    splits = 1 if quick else SPLITS
-    trials = 2 if quick else TRIALS
-    result = Result(
-        settings={
-            "splits": splits,
-            "trials": trials,
-            "seconds": SECONDS,
-            "absent": [n for n in names if RIVALS[n].absent],
-        }
-    )
-    found = [row for table in tables(quick, full) for row in _compared(table, names, splits, trials)]
-    result.settings["measured"] = found
-    result.rows = summary(found)
-    result.bars = bars(found)
-    return result
+def run(
+    quick: bool, full: bool = False, names: Sequence[str] = tuple(RIVALS), journal: Path | None = None
+) -> Result:  # fmt: skip
+    """Compare the methods of these names; "ours" and "SVC" must be among them. journal: file of the figures so far."""
+    splits, trials = (1, 2) if quick else (SPLITS, TRIALS)
+    absent = [name for name in names if RIVALS[name].absent]
+    settings = {"splits": splits, "trials": trials, "seconds": SECONDS, "absent": absent}
+    kept = Kept(journal, {**settings, "full": full, "code": _code()})
+    present = [name for name in names if name not in absent]
+    _warm(present)
+    found = [row for table in tables(quick, full) for row in _compared(table, present, splits, trials, kept)]
+    return Result(summary(found), bars(found), {**settings, "measured": found})
 
 
-def _compared(table: Table, names: Sequence[str], splits: int, trials: int) -> Iterator[dict[str, Any]]:
+def _warm(names: Sequence[str]) -> None:
+    """Fit each once, so that no figure has the seconds of imports and of compiling."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    with threads.limit(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in names:
+            RIVALS[name].make(0).fit(X, y).predict(X)
+
+
+def _code() -> str:
+    """Return the digest of what fits and of what measures: figures of other code do not belong to a run."""
+    own = [file for name in ("mac", "maps", "solvers") for file in (HOME / name).glob("*.py")]
+    return digest_of([*own, *HOME.glob("*.py")])
+
+
+class Kept:
+    """Figures in a file of JSON lines, the first of which says what run they are of; those of another are dropped."""
+
+    def __init__(self, path: Path | None, run: dict[str, Any]) -> None:
+        self.path, self.rows = path, dict[tuple[Any, ...], dict[str, Any]]()
+        if path is None:
+            return
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        if lines and json.loads(lines[0]) == run:
+            for line in lines[1:]:
+                with suppress(ValueError):  # the last one, where a run was killed as it wrote
+                    row = json.loads(line)
+                    self.rows[self._key(row)] = row
+            progress(f"{path}: {len(self.rows)} figures are there already")
+        with replacing(path) as file:
+            file.write_text("".join(json.dumps(line) + "\n" for line in [run, *self.rows.values()]), "utf-8")
+
+    @staticmethod
+    def _key(about: dict[str, Any]) -> tuple[Any, ...]:
+        return about["table"], about["seed"], about["method"]
+
+    def measured(self, about: dict[str, Any], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the figures that are there, or measure and keep them."""
+        if (key := self._key(about)) not in self.rows:
+            self.rows[key] = {**about, **measure()}
+            if self.path is not None:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(self.rows[key]) + "\n")
+        return self.rows[key]
+
+
+def _compared(
+    table: Table, names: Sequence[str], splits: int, trials: int, kept: Kept
+) -> Iterator[dict[str, Any]]:  # fmt: skip
     for seed in range(splits):
         split = Split(*table.split(seed), seed)
         progress(f"{table.name}, split {seed + 1} of {splits}: {len(split.y):,} x {split.X.shape[1]} to train")
         for name in names:
-            rival = RIVALS[name]
-            if rival.absent:
-                continue
-            about = {"table": table.name, "seed": seed, "rows": len(split.y)}
-            yield {**about, "method": name, **judged(rival, name, {}, split)}
+            rival, about = RIVALS[name], {"table": table.name, "seed": seed, "rows": len(split.y)}
+            yield kept.measured({**about, "method": name}, partial(judged, rival, name, {}, split))
             if rival.space:
-                params, seconds = searched(rival, name, split, trials)
-                yield {**about, "method": name + TUNED, **judged(rival, name, params, split), "search s": seconds}
+                yield kept.measured({**about, "method": name + TUNED}, partial(tuned, rival, name, split, trials))
+
+
+def tuned(rival: Rival, name: str, split: Split, trials: int) -> dict[str, Any]:
+    """Search on the training rows, then fit and look at the test rows once."""
+    params, seconds = searched(rival, name, split, trials)
+    return {**judged(rival, name, params, split), "search s": seconds}
 
 
 def judged(rival: Rival, name: str, params: dict[str, Any], split: Split) -> dict[str, Any]:

@@ -87,6 +87,11 @@ RIVALS: dict[str, Rival] = {
         {"learning_rate": [0.03, 0.1, 0.3], "num_leaves": [7, 15, 31], "n_estimators": [100, 300]},
         "lightgbm",
     ),
+    "XGBoost": Rival(
+        _from("xgboost", "XGBClassifier", n_jobs=1, tree_method="hist"),
+        {"learning_rate": [0.03, 0.1, 0.3], "max_depth": [3, 6, 9], "n_estimators": [100, 300]},
+        "xgboost",
+    ),
     "random forest": Rival(
         _from("sklearn.ensemble", "RandomForestClassifier", n_jobs=1),
         {"max_features": ["sqrt", 0.3, 0.7], "min_samples_leaf": [1, 3]},
@@ -102,7 +107,11 @@ RIVALS: dict[str, Rival] = {
         _neighbours, {"n_neighbors": [1, 3, 5, 11, 21], "weights": ["uniform", "distance"]},
         size=lambda model: int(model.n_samples_fit_),
     ),
-    "xRFM": Rival(_from("xrfm", "xRFM"), {}, "xrfm"),
+    "xRFM": Rival(
+        _from("ldsvm.methods.recursive_features", "RecursiveFeatures", n_jobs=1),
+        {"bandwidth": [3.0, 10.0, 30.0], "reg": [1e-3, 1e-2, 1e-1]},
+        "xrfm",
+    ),
     "RealMLP": Rival(_from("pytabkit", "RealMLP_TD_Classifier", n_threads=1), {}, "pytabkit"),
 }  # fmt: skip
 

@@ -104,7 +104,7 @@ def verify(entries: Sequence[Entry], places: Places) -> int:
     damaged = False
     for entry in entries:
         for what, fault in stock.checks(entry, places):
-            print(f"{entry.name:12s}{what}: {fault}", flush=True)
+            print(f"{entry.name:14s}{what}: {fault}", flush=True)
             damaged = damaged or fault.startswith("damaged")
     return 2 if damaged else 0
 

@@ -34,7 +34,7 @@ def catalogue() -> Mapping[str, Entry]:
     Examples
     --------
     >>> sorted(catalogue())
-    ['digits', 'mnist', 'newsgroups', 'spirals']
+    ['digits', 'fashion-mnist', 'mnist', 'newsgroups', 'spirals']
     """
     yaml = optional("yaml")
     path = next((place for place in PLACES if place.is_file()), None)

@@ -23,7 +23,8 @@ class Entry:
     ``sources`` maps a kind of source to its sentence, in the order to try them. ``sha256`` is that of the content, ""
     for generated data, whose content depends on options. ``rows`` and ``test_rows`` (0: no official test set) count
     samples; ``features`` is None for texts; ``size`` counts the bytes of the raw data, uncompressed. ``folder`` is
-    the data set's own folder in the user's ``data_home``, and ``files`` are the raw files that have checksums of
+    the data set's own folder in the user's ``data_home``; files are looked for in ``data_home`` too, unless
+    ``only_in_folder``, for files named like another data set's. ``files`` are the raw files that have checksums of
     their own.
     """
 
@@ -39,4 +40,5 @@ class Entry:
     size: int
     sha256: str = ""
     folder: str = ""
+    only_in_folder: bool = False
     files: tuple[File, ...] = ()

@@ -24,7 +24,13 @@ class Source(Protocol):
 
 
 # A name needs a module here and an entry in the catalogue.
-SOURCES: Mapping[str, Source] = {"digits": digits, "mnist": mnist, "newsgroups": newsgroups, "spirals": spirals}
+SOURCES: Mapping[str, Source] = {
+    "digits": digits,
+    "fashion-mnist": mnist,
+    "mnist": mnist,
+    "newsgroups": newsgroups,
+    "spirals": spirals,
+}
 GENERATED = {"spirals": spirals.load}  # these take options
 
 
@@ -41,7 +47,7 @@ def load(
 
     Parameters
     ----------
-    name : "digits", "mnist", "newsgroups" or "spirals"
+    name : "digits", "fashion-mnist", "mnist", "newsgroups" or "spirals"
     cache_dir : folder for prepared (Parquet) data, created when needed; never a folder of raw files
     data_home : folder of raw files; None means the environment variable ``LDSVM_DATA_HOME``, where it is set
     download : whether a source on the network may be used when the raw files are not there

@@ -46,8 +46,11 @@ def check_prepared(path: Path, sha256: str) -> None:
 
 
 def folders(entry: Entry, places: Places) -> tuple[Path, ...]:
-    """Return where raw files may lie: ``data_home`` itself and the data set's own folder in it."""
-    return () if places.data_home is None else (places.data_home, places.data_home / entry.folder)
+    """Return where raw files may lie: ``data_home`` itself, unless others are named alike, and the own folder in it."""
+    if places.data_home is None:
+        return ()
+    own = places.data_home / entry.folder
+    return (own,) if entry.only_in_folder else (places.data_home, own)
 
 
 def find(entry: Entry, places: Places, *names: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""MNIST: the four original IDX files where the user has them, else the same bytes from OpenML."""
+"""MNIST and Fashion-MNIST: the four original IDX files where the user has them, else the same bytes from OpenML."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ldsvm.datasets.entry import Entry, File
 
 # X, y, X_test, y_test, each in the shape its file has; the catalogue lists the files in this order.
 Arrays = list[NDArray[np.uint8]]
+ON_OPENML = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}  # version 1 of each
 
 
 def load(entry: Entry, places: Places) -> Dataset:
-    """Return MNIST with X (60000, 784) and X_test (10000, 784) in [0, 1], from the prepared file if it is sound.
+    """Return the images with X (60000, 784) and X_test (10000, 784) in [0, 1], from the prepared file if it is sound.
 
     Raises `DataError` when no source has the data, when a raw file is not the one of the catalogue, and when the
     prepared file cannot be written or would lie beside the raw ones.
@@ -65,7 +66,7 @@ def _from_openml(entry: Entry, places: Places) -> Arrays | None:
 
     try:
         # The prepared file is the cache: a second copy of the download would only take space.
-        bunch = fetch_openml("mnist_784", version=1, as_frame=False, cache=False)
+        bunch = fetch_openml(ON_OPENML[entry.name], version=1, as_frame=False, cache=False)
     except (OSError, ValueError, ImportError) as error:
         raise DataError(f"{_missing(entry, places)}, since OpenML gave no data ({error}).") from error
     return _as_files(entry, np.asarray(bunch.data).astype(np.uint8), np.asarray(bunch.target).astype(np.uint8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from benchmarks.harness import Result
-from benchmarks.tabular import Split, bars, critical_difference, picture, ranks, searched, summary
+from benchmarks.tabular import Kept, Split, bars, critical_difference, picture, ranks, searched, summary
 from benchmarks.tabular_data import tables
 from benchmarks.tabular_methods import RIVALS
 
@@ -68,6 +69,29 @@ def test_the_splits_are_stratified_and_hold_every_row_once() -> None:
     X, y, X_test, y_test = table.split(1)
     assert len(y) + len(y_test) == len(table.found.rows) and X.shape[1] == X_test.shape[1]
     np.testing.assert_allclose(np.bincount(y) / len(y), np.bincount(y_test) / len(y_test), atol=0.02)
+
+
+def test_figures_of_a_killed_run_are_not_measured_again(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def measure(seed: int) -> dict[str, Any]:
+        asked.append(seed)
+        return {"error %": 10.0 * seed}
+
+    def measured_by(run: dict[str, Any]) -> list[dict[str, Any]]:
+        kept = Kept(tmp_path / "journal", run)
+        about = {"table": "iris", "rows": 100, "method": "ours"}
+        return [kept.measured({**about, "seed": seed}, partial(measure, seed)) for seed in (0, 1)]
+
+    first = measured_by({"trials": 9})
+    assert asked == [0, 1] and [row["error %"] for row in first] == [0.0, 10.0]
+    assert measured_by({"trials": 9}) == first and asked == [0, 1]
+    whole = (tmp_path / "journal").read_bytes()
+    (tmp_path / "journal").write_bytes(whole[:-4])  # killed as it wrote the last one
+    assert measured_by({"trials": 9}) == first and asked == [0, 1, 1]
+    assert (tmp_path / "journal").read_bytes() == whole
+    measured_by({"trials": 3})
+    assert asked == [0, 1, 1, 0, 1]
 
 
 def test_the_picture(tmp_path: Path) -> None:

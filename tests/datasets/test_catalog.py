@@ -39,8 +39,9 @@ def test_counts_are_those_of_the_data(name: str, tmp_path: Path) -> None:
     assert data.test is None and entry.test_rows == 0
 
 
-def test_sizes_of_mnist_follow_from_the_shapes_of_its_files() -> None:
-    entry = catalogue()["mnist"]
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
+def test_sizes_of_images_follow_from_the_shapes_of_their_files(name: str) -> None:
+    entry = catalogue()[name]
     for file in entry.files:
         count = 1
         for size in file.shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from ldsvm.datasets import DataError, Dataset, load, relabel
+from ldsvm.datasets.catalog import catalogue
 
 if TYPE_CHECKING:
     from conftest import Mini
@@ -76,6 +78,18 @@ def test_raw_files_are_found(
     assert data.source == "MNIST, the four original IDX files."
 
 
+def test_files_named_alike_are_not_mixed_up(mini: Mini, tmp_path: Path) -> None:
+    """MNIST's files have the same names, and may lie above the folder of Fashion-MNIST."""
+    home, prepared = mini.write(tmp_path / "raw"), tmp_path / "prepared"
+    entry = replace(catalogue()["fashion-mnist"], sha256=mini.entry.sha256, files=mini.entry.files)
+    entries = {"fashion-mnist": entry}
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte is missing: .* into .*raw/fashion-mnist, or allow"):
+        load("fashion-mnist", cache_dir=prepared, data_home=home, download=False, entries=entries)
+    mini.write(home / "fashion-mnist")
+    (home / "train-images-idx3-ubyte").write_bytes(b"another")
+    expect_mini(load("fashion-mnist", cache_dir=prepared, data_home=home, entries=entries), mini)
+
+
 def test_second_load_needs_no_raw_files(mini: Mini, tmp_path: Path) -> None:
     home = mini.write(tmp_path / "raw")
     load("mnist", cache_dir=tmp_path / "prepared", data_home=home, entries=mini.entries)
@@ -133,7 +147,7 @@ def test_cache_beside_raw_files_is_refused(mini: Mini, tmp_path: Path, folder: s
         load("mnist", cache_dir=tmp_path / folder, data_home=tmp_path, entries=mini.entries)
 
 
-def openml_table(mini: Mini, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+def openml_table(mini: Mini, monkeypatch: pytest.MonkeyPatch, dataset: str = "mnist_784", **changes: Any) -> None:
     X, y, X_test, y_test = mini.arrays.values()
     # As scikit-learn gives them: int64 or float64 pixels and digits as strings, training rows first.
     table = {
@@ -142,7 +156,7 @@ def openml_table(mini: Mini, monkeypatch: pytest.MonkeyPatch, **changes: Any) ->
     }
 
     def fetch(name: str, *, version: int, as_frame: bool, cache: bool) -> SimpleNamespace:
-        assert (name, version, as_frame, cache) == ("mnist_784", 1, False, False)
+        assert (name, version, as_frame, cache) == (dataset, 1, False, False)
         return SimpleNamespace(**{**table, **{key: change(table[key]) for key, change in changes.items()}})
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
@@ -156,6 +170,14 @@ def test_openml_gives_the_same_data(mini: Mini, tmp_path: Path, monkeypatch: pyt
     monkeypatch.undo()
     again = load("mnist", cache_dir=tmp_path, download=False, entries=mini.entries)
     assert again.source == data.source
+
+
+def test_fashion_mnist_has_its_own_name_on_openml(
+    mini: Mini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    openml_table(mini, monkeypatch, dataset="Fashion-MNIST")
+    entries = {"fashion-mnist": replace(mini.entry, name="fashion-mnist")}
+    expect_mini(load("fashion-mnist", cache_dir=tmp_path, data_home=tmp_path / "nothing", entries=entries), mini)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +211,9 @@ def test_openml_out_of_reach_says_what_else_to_do(mini: Mini, tmp_path: Path, mo
 
 
 def test_unknown_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"name='minst' is no known data set: use one of digits, mnist, .*mean mnist"):
+    with pytest.raises(
+        DataError, match=r"name='minst' is no known data set: use one of digits, .*, mnist, .*mean mnist"
+    ):
         load("minst", cache_dir=tmp_path)
 
 

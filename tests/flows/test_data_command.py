@@ -38,7 +38,7 @@ def digest(*arrays: tuple[str, bytes]) -> str:
 
 def tiny() -> dict[str, Entry]:
     """The catalogue with two posts and four images; digests by hand."""
-    every = dict(catalogue())
+    every = {name: entry for name, entry in catalogue().items() if name != "fashion-mnist"}
     text = struct.pack("<q", 3), struct.pack("<q", 9) + b"sci.space"
     posts = digest(
         ("X text (1,)", text[0] + b"one"), ("y text (1,)", text[1]),
