@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from flows import ROOT
+from flows import ROOT, prefect_store
 from flows.processes import await_answer, end_with_parent, free_ports
 
 # What a server does besides answering, for runs that are planned, late or abandoned.
@@ -151,11 +151,14 @@ def api(runs: Path) -> Iterator[Callable[[], None]]:
     file = runs / "logs" / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}-prefect-server.log"
     with ExitStack() as start:
         start.enter_context(alone(runs / "service"))  # two servers that make the database at once break it
+        new = prefect_store.provide()
         server = _launch(port, file)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
 
         def wait() -> None:
             await_answer(f"http://127.0.0.1:{port}/api/health", server, file)
+            if new:
+                prefect_store.keep()
             start.close()
 
         try:

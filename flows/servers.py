@@ -7,7 +7,7 @@ import urllib.request
 from dataclasses import asdict
 from datetime import datetime
 
-from flows import deployments, processes
+from flows import deployments, prefect_store, processes
 from flows.deployments import POOL
 from flows.service_settings import WATCH, Settings
 
@@ -21,6 +21,8 @@ def launch(name: str, settings: Settings) -> None:
         "worker": ["flows.worker"],
         WATCH: ["flows.watch", str(settings.runs), *ports],
     }[name]
+    if name == "prefect":
+        prefect_store.provide()
     process = processes.launch(command, settings.log(name))
     said = {**asdict(process), "prefect": settings.prefect, "mlflow": settings.mlflow}
     settings.file(name).write_text(json.dumps(said), encoding="utf-8")

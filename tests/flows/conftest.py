@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from flows import prefect_store
 from flows.__main__ import main
 from flows.environment import PLANNING
 from flows.processes import await_answer, free_ports
@@ -157,12 +158,15 @@ def _start_prefect(home: Path, quiet: dict[str, str]) -> None:
     command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--host", "127.0.0.1", "--port"]
     off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in (*PLANNING, "EVENT_PERSISTER")}
     env, log = {**quiet, **off, "PREFECT_HOME": str(home)}, home / "server.log"
+    new = prefect_store.provide(env)
     with log.open("ab") as out:
         process = subprocess.Popen(
             [*command, str(port)], stdout=out, stderr=out, env=env, cwd=home, start_new_session=True
         )
     try:
         await_answer(f"http://127.0.0.1:{port}/api/health", process, log)
+        if new:
+            prefect_store.keep(env)
     except BaseException:
         _end(process.pid)
         raise

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -153,10 +152,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.mark.timeout(1200)
-def test_the_whole_life_of_a_service(service: Service, missing: Missing | None, prefect: Any) -> None:
+@pytest.mark.usefixtures("prefect")  # whose database is then kept for the next
+def test_the_whole_life_of_a_service(service: Service, missing: Missing | None) -> None:
     """One test of several acts, because each start of the servers takes 15 seconds."""
-    (service.runs / "prefect").mkdir(parents=True)
-    shutil.copy(prefect.empty, service.runs / "prefect" / "prefect.db")  # whose tables take seconds to make
     up = service.call("up")
     assert up.returncode == 0, up.stderr
     for part in (f"127.0.0.1:{service.prefect}", f"127.0.0.1:{service.mlflow}", "'pipeline/digits' --watch"):
