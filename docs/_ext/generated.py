@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -54,7 +56,7 @@ def kinds(model: Any) -> str:
 
 
 def inside(annotation: Any) -> list[Any]:
-    """Return the pydantic models that a type holds."""
+    """Return the pydantic models in a type."""
     from pydantic import BaseModel
 
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -63,25 +65,32 @@ def inside(annotation: Any) -> list[Any]:
 
 
 def section(title: str, model: Any) -> str:
-    text = paragraphs(model.__doc__ or "", {*model.model_fields})
+    """Return a heading, what the model is, and a row for each key with what it means."""
+    intro, meanings = said_of(model.__doc__ or "", {*model.model_fields})
     rows = [
-        f"| `{name}` | {cell(spelled(field.annotation))}{bounds(field)} | {default(field)} |"
+        f"| `{name}` | {cell(spelled(field.annotation))}{bounds(field)} | {default(field, title, name)} | "
+        f"{cell(meanings.get(name, ''))} |"
         for name, field in model.model_fields.items()
     ]
-    head = "| key | value | default |\n| --- | --- | --- |\n"
+    head = "| key | value | default | meaning |\n| --- | --- | --- | --- |\n"
     name = title if " " in title else f"`{title}`"
-    return f"## {name}\n\n{text}\n\n{head}" + "\n".join(rows) + "\n"
+    return f"## {name}\n\n{intro}\n\n{head}" + "\n".join(rows) + "\n"
 
 
-def paragraphs(text: str, keys: set[str]) -> str:
-    """Return a docstring as Markdown, where words on a key, as in `key: words.`, begin a line of a list."""
-
-    def item(found: re.Match[str]) -> str:
-        names = found[1].split(", ")
-        return f"\n- {', '.join(f'`{name}`' for name in names)}: " if {*names} <= keys else found[0]
-
-    lines = "\n".join(line.strip() for line in text.strip().splitlines())
-    return re.sub(r"(?<=[.,;:)\s])\b((?:\w+, )*\w+): ", item, lines)
+def said_of(text: str, keys: set[str]) -> tuple[str, dict[str, str]]:
+    """Return how a docstring begins, and by key what "key, key: words" says, at the start of a line or a sentence."""
+    starts = r"(?:^|(?<=[.;,…)]\s))((?:\w+, )*\w+): "
+    parts = re.split(starts, inspect.cleandoc(text), flags=re.MULTILINE)
+    found, names = {"": parts[0]}, [""]
+    for given, words in zip(parts[1::2], parts[2::2], strict=True):
+        if {*given.split(", ")} <= keys:
+            names = given.split(", ")
+            found |= dict.fromkeys(names, words)
+        else:
+            found |= {name: f"{found[name]}{given}: {words}" for name in names}
+    # None is null in YAML
+    short = {name: re.sub(r"\bNone\b", "null", " ".join(words.split())).rstrip(";,") for name, words in found.items()}
+    return short.pop(""), short
 
 
 def spelled(annotation: Any) -> str:
@@ -90,15 +99,15 @@ def spelled(annotation: Any) -> str:
     if annotation is Any or annotation is None or annotation is type(None):
         return "null" if annotation is not Any else "anything"
     if origin is typing.Annotated:
-        return spelled(inner[0]) + "".join(limits(part) for part in inner[1:])
+        return spelled(inner[0]) + limits(*inner[1:]).rstrip()
     if origin is Literal:
         return ", ".join(f"`{json.dumps(value, ensure_ascii=False)}`" for value in inner)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(spelled(part) for part in inner))
     if origin in (list, tuple):
-        return f"a list of {spelled(inner[0])}"
+        return f"a list of {plural(inner[0])}"
     if origin is dict:
-        return f"a mapping to {spelled(inner[1])}"
+        return f"a mapping to {plural(inner[1])}"
     name = getattr(annotation, "__name__", str(annotation))
     if inside(annotation):
         return "a section" if name not in ("Range", "Step") else name.lower()
@@ -107,29 +116,43 @@ def spelled(annotation: Any) -> str:
     )
 
 
-def limits(part: Any) -> str:
+def plural(annotation: Any) -> str:
+    """Return a type in words: what the entries of a list or a mapping may be."""
+    return re.sub(r"(?<!\")\b(?:a )?(section|text|number|step)\b(?!\")", r"\1s", spelled(annotation))
+
+
+def limits(*parts: Any) -> str:
     signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
-    parts = [part, *getattr(part, "metadata", [])]
-    return "".join(
-        f" {sign} {getattr(one, key)}"
-        for one in parts
-        for key, sign in signs.items()
-        if getattr(one, key, None) is not None
-    )
+    every = [one for part in parts for one in (part, *getattr(part, "metadata", []))]
+    known = [(sign, getattr(one, key, None)) for one in every for key, sign in signs.items()]
+    return " " + ", ".join(f"{sign} {value:,.15g}" for sign, value in known if value is not None)
 
 
 def bounds(field: Any) -> str:
-    return cell("".join(limits(part) for part in field.metadata))
+    return cell(limits(*field.metadata).rstrip())
 
 
-def default(field: Any) -> str:
+def default(field: Any, title: str, name: str) -> str:
+    """Return what a key is when a file does not name it."""
     from pydantic import BaseModel
 
     if field.is_required():
-        return "none: say it here or in `conf/base.yaml`"
+        return given_for_all(title, name)
     value = field.get_default(call_default_factory=True)
-    if isinstance(value, BaseModel):
-        return "the section's defaults"
+    return "see below" if isinstance(value, BaseModel) else literal(value)
+
+
+def given_for_all(title: str, name: str) -> str:
+    """Return what `conf/base.yaml` has for a key without a default. title: the key of its section, if any."""
+    part: Any = yaml.safe_load((ROOT / "conf" / "base.yaml").read_text(encoding="utf-8"))
+    for key in [*(title.split(".") if " " not in title else []), name]:
+        if not isinstance(part, dict) or key not in part:
+            return "required"
+        part = part[key]
+    return "in `conf/base.yaml`" if isinstance(part, dict | list) else f"{literal(part)}, in `conf/base.yaml`"
+
+
+def literal(value: Any) -> str:
     return f"`{json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False, default=str)}`"
 
 

@@ -2,10 +2,10 @@
 Ten classes in two dimensions, beside PCA, LDA and UMAP
 =======================================================
 
-Ten digits, by four maps that are fitted on the same training rows. What is drawn, and scored by the nearest neighbour
-in the plane, are test rows; UMAP and LDA know the labels too. `ClassPlane` gives each class a corner of a polygon and
-places a row by the scores of a classifier with nine latent dimensions: the further out, the clearer, and between two
-corners lies what might be either. It places a new row in microseconds; UMAP takes milliseconds.
+Four maps of ten digits, fitted to the same training rows. The figure shows test rows, and their error by the nearest
+neighbour in the plane. UMAP and LDA use the labels too. ``ClassPlane`` gives each class a corner of a polygon, and
+places a row by the scores of a classifier with nine latent dimensions: the closer to a corner, the clearer its class;
+a row between two corners may be of either class. It places a new row in microseconds, while UMAP takes milliseconds.
 """
 
 import warnings
@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ldsvm import ClassPlane, LDSVMClassifier
 
-warnings.simplefilter("ignore")  # UMAP's about threads and its own dependencies
+warnings.simplefilter("ignore")  # of UMAP, about threads and its own dependencies
 from umap import UMAP  # noqa: E402
 
 X, y = load_digits(return_X_y=True)

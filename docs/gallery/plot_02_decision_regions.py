@@ -1,9 +1,9 @@
 """
-Decision regions while M grows
-==============================
+Decision regions for more and more basis functions
+==================================================
 
-M basis functions bend the boundary between two classes: a few are enough for two moons, two spirals need more. The
-crosses are the centres.
+M basis functions bend the boundary between two classes. A few are enough for two moons; two spirals need more. Crosses
+mark the centres, and each title has the error on the training rows.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 The dial: error against size
 ============================
 
-`ldsvm.size_path` fits models of several sizes. Learned centres need far fewer basis functions than k-means centres
-for the same error; a Gaussian SVM has as many as it likes.
+``ldsvm.size_path`` fits models of several sizes. For the same error, learned centres need far fewer basis functions
+than k-means centres. For a Gaussian SVM you cannot choose the size: it has as many support vectors as it needs.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 What is confused with what
 ==========================
 
-The confusion matrix of test rows, and the digits that were taken for another one.
+The confusion matrix of test rows, and the wrong answers with the highest probabilities.
 """
 
 import matplotlib.pyplot as plt

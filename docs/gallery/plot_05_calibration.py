@@ -2,9 +2,10 @@
 Are the probabilities right?
 ============================
 
-Of all test rows whose class has a probability of 70 %, about 70 % should be of it. ``predict_proba`` needs no
-second fit; scikit-learn's ``CalibratedClassifierCV`` fits the model five times more. The data are noisy, so that
-nobody can be sure: the five fits have the lower log loss here, and take five times as long.
+Of all test rows to which a model gives a class with probability 70 %, about 70 % should be of that class.
+``predict_proba`` needs no second fit, while scikit-learn's ``CalibratedClassifierCV`` fits the model five times. The
+labels here are noisy, so no answer is certain. The five fits have the lower log loss, and take about five times as
+long.
 """
 
 import time

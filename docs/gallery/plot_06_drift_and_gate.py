@@ -2,10 +2,10 @@
 Drift over weeks, and what the gate did
 =======================================
 
-Each week new digits arrive, from the fourth on dimmer and dimmer. A challenger is trained on old and new rows; it
-becomes the champion only when McNemar's test on rows that neither was trained on says that it is better beyond
-chance. The k-th challenger of one champion is tested at the level 0.05 / (k (k + 1)), so that all together promote
-noise in 5 % of cases.
+New digits arrive every week, and from the fourth week on they become dimmer and dimmer. Each week a challenger is
+trained on old and new rows. It becomes the champion only if McNemar's test, on rows on which neither model was trained,
+shows that it is better beyond chance. The k-th challenger of a champion is tested at the level 0.05 / (k (k + 1)), so
+the probability that any of them is promoted by chance is at most 5 %.
 """
 
 import matplotlib.pyplot as plt

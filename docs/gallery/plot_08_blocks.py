@@ -2,8 +2,8 @@
 A fit over blocks of rows
 =========================
 
-The same fit in memory, over ten Parquet files one after the other, and in two threads: the errors over the
-iterations are the same, while only one block of rows is held at a time.
+The same fit in memory, over ten Parquet files one after the other, and over the files in two threads. The penalised
+objective is the same at every iteration, although the fits over files read their rows block by block.
 """
 
 from pathlib import Path

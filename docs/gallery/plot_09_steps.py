@@ -2,9 +2,9 @@
 The three steps of an iteration
 ===============================
 
-Three classes in a latent plane. The start puts each class on a corner of a simplex. The F-step regresses these
-coordinates on the inputs; the g-step draws the SVMs' lines; the Z-step moves a sample from F(x) towards its side of
-the lines where that lowers the hinge by more than the penalty on the way costs.
+Three classes in a latent plane. At the start, each class is at a corner of a simplex. The F-step regresses these
+coordinates on the inputs. The g-step fits the SVMs, whose boundaries are the lines. The Z-step moves a sample from F(x)
+towards the right side of the lines, if this lowers the hinge loss by more than the penalty for moving it.
 """
 
 import matplotlib.pyplot as plt

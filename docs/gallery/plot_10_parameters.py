@@ -2,7 +2,8 @@
 What each parameter does
 ========================
 
-Two classes in the plane, one parameter of the model at a time from small to large, all others at moderate values.
+In each row one parameter goes from small to large (``alpha`` from large to small), while all others have moderate
+values. The first four rows have two classes in the plane, the last one six.
 """
 
 import warnings

@@ -176,6 +176,18 @@ def test_readme_is_short() -> None:
     assert len(text.split()) < 1000
 
 
+def test_the_reference_says_what_a_key_means_and_what_it_is_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    generated = import_module("generated")
+    said = "What it is.\n\n    a, b: of both; if a: no key\n    here. c: None for none; d: of none.\n    "
+    assert generated.said_of(said, {"a", "b", "c"}) == (
+        "What it is.",
+        {"a": "of both; if a: no key here.", "b": "of both; if a: no key here.", "c": "null for none; d: of none."},
+    )
+    (row,) = [line for line in generated.settings().splitlines() if line.startswith("| `fit_s` |")]
+    assert row.startswith("| `fit_s` | number > 0, ≤ 10,000,000 | `600`, in `conf/base.yaml` | seconds ")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
