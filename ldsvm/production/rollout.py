@@ -48,7 +48,7 @@ def load(registry: Registry, champion: Version, tell: Callable[[str], None]) -> 
             return None
         return version, Shadow(str(version), registry.model(version), tell)
     except RegistryFailed as error:
-        tell(f"no challenger answers beside {champion}: {error}")
+        tell(f"no shadow comparison with {champion}: {error}")
         return None
 
 

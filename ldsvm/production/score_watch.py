@@ -108,7 +108,7 @@ class Watch:
             )
         if len(self.alarms) == 1:
             self.tell(
-                f"{where} do not look like the training: {' '.join(reasons)} "
+                f"{where} do not look like the training data: {' '.join(reasons)} "
                 "They are scored all the same; production.score.drift=stop would stop here."
             )
 
@@ -141,7 +141,7 @@ class Report:
         found = self.drift.sentences
         if len(self.alarms) > 1:
             where = self.alarms[0]["rows"]
-            found.append(f"{len(self.alarms)} chunks do not look like the training, the first of them {where}.")
+            found.append(f"{len(self.alarms)} chunks do not look like the training data, the first of them {where}.")
         return [*found, *([self.estimate.sentence] if self.estimate else [])]
 
     @property

@@ -386,7 +386,7 @@ def test_the_commands_teach_and_start_no_server(
         assert f"python -m flows {name} " in capsys.readouterr().out.partition("examples:")[2]
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert steps_in(capsys.readouterr().out.partition("in this order:")[2])[:5] == ["new", *STEPS]
+    assert steps_in(capsys.readouterr().out.partition("step by step:")[2])[:5] == ["new", *STEPS]
     monkeypatch.setattr("flows.environment.check_api", lambda: pytest.fail("what needs servers begins"))
     for module in ("prefect", "mlflow", "ray"):
         monkeypatch.setitem(sys.modules, module, None)  # importing it fails
@@ -394,7 +394,7 @@ def test_the_commands_teach_and_start_no_server(
     own = [f"dataset.path={tmp_path / 'a.csv'}", f"paths.cache={tmp_path / 'cache'}"]
     assert main(["check", "conf/own_table.yaml", *own, "dataset.label=nothing"]) == 2
     said = " ".join(capsys.readouterr().out.split())
-    assert "To be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
+    assert "Must be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
     assert main(["check", "conf/none.yaml"]) == 2
 
 

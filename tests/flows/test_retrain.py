@@ -132,15 +132,15 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
     code, said, err = command(*called(tmp_path, "score", f"production.score={asked}", trial))
     assert code == 0 and said.startswith("297 rows scored by digits version 1 in ") and "rows scored" not in err
-    assert "  digits version 3, in shadow, gives the class of digits version 1 for " in err
-    assert "  it may be promoted: python -m flows promote with the same file" in err
+    assert "  digits version 3, in shadow, agrees with digits version 1 on " in err
+    assert "  it may be promoted: run python -m flows promote with the same file" in err
     assert len(pd.read_csv(tmp_path / "out.csv")) == 297
     code, said = call("promote", trial)
     assert code == 0 and said.startswith(
         "digits version 3 is the champion now, digits version 1 is previous; in shadow"
     )
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
-    assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is previous")
+    assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is now previous")
     rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
     code, _, err = command(*called(tmp_path, "retrain"))
     first, *causes, last = err.partition("digits is not trained again, for an alarm:\n")[2].splitlines()
@@ -221,5 +221,5 @@ def test_a_file_without_the_section_is_one_sentence(call: Call) -> None:
     code, said = call("retrain", "production=null")
     assert (code, said) == (
         2,
-        "retrain_digits has no section production; use a file with one, see conf/production.",
+        "retrain_digits has no section production; add one, as in conf/production/digits.yaml.",
     )

@@ -36,8 +36,8 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("PORT", "mlflow", 'PORT is "mlflow"; allowed: the number of a port, 1 to 65535.\n'),
-        ("PREFECT_PORT", "70000", 'PREFECT_PORT is "70000"; allowed: the number of a port, 1 to 65535.\n'),
+        ("PORT", "mlflow", 'PORT is "mlflow"; allowed: a port, 1 to 65535.\n'),
+        ("PREFECT_PORT", "70000", 'PREFECT_PORT is "70000"; allowed: a port, 1 to 65535.\n'),
         ("PORT", "4200", "PREFECT_PORT and PORT are both 4200; allowed: two different ports.\n"),
         ("RUNS", "/dev/null/runs", "paths.runs is /dev/null/runs, which cannot be made (Not a directory).\n"),
     ],
@@ -299,7 +299,7 @@ def test_a_prefect_yaml_that_cannot_be_read_is_one_sentence_before_anything_star
     assert main(["up"]) == 2
     out, err = capsys.readouterr()
     assert out == "" and said in err and "Traceback" not in err
-    assert err.splitlines()[-1].startswith("prefect.yaml cannot be used (")
+    assert err.splitlines()[-1].startswith("prefect.yaml is not valid (")
     assert not (tmp_path / "runs" / "logs").exists()
 
 

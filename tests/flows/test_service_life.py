@@ -277,7 +277,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
         os.kill(one.pid, signal.SIGKILL)
     wait_for(lambda: not any(one.alive for one in killed), "both are gone")
     code, said, _ = service.here("status")
-    assert (code, said.count("died, see"), said.count("make up starts it again")) == (1, 2, 2)
+    assert (code, said.count("died, see"), said.count("make up restarts it")) == (1, 2, 2)
     assert service.call("down").returncode == 0
     assert service.processes() == {} and not (service.runs / "service").exists()
     for port in (service.prefect, service.mlflow):

@@ -251,7 +251,7 @@ def test_a_shadow_that_failed_is_promoted_by_force_alone(
     whole = (Path(two.source) / MODEL).read_bytes()
     (Path(two.source) / MODEL).write_bytes(b"damaged")
     assert rollout.load(registry, one, said.append) is None
-    assert said[1].startswith("no challenger answers beside m version 1: m version 2 cannot be loaded")
+    assert said[1].startswith("no shadow comparison with m version 1: m version 2 cannot be loaded")
     with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: its model cannot be loaded\.$"):
         rollout.promote(registry, RolloutConfig(force=True))
     (Path(two.source) / MODEL).write_bytes(whole)
@@ -284,15 +284,13 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
     data, said = scored("in")
     every = rollout.compared(registry, two)
     assert data.metrics["shadow_agreement_percent"] == 100 * every.share and data.metrics["shadow_rows"] == 250
-    assert f"m version 2, in shadow, gives the class of m version 1 for {every.text}" in said
+    assert f"m version 2, in shadow, agrees with m version 1 on {every.text}" in said
     assert "it may not be promoted yet: 250 rows were compared, and production.rollout.shadow_rows asks for 300" in said
     assert registry.get() == one
     (tmp_path / "more").mkdir()
     table(60, 2).to_parquet(tmp_path / "more" / "0.parquet")
     said = scored("more")[1]
-    assert (
-        "over all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
-    )
+    assert "in all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
     assert registry.get() == two and registry.get(SHADOW) is None
     (kind, more), event = news
     assert (kind, more, event.outcome, event.champion) == ("promoted", {"version": "2"}, "promoted", "2")

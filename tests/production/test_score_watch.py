@@ -98,10 +98,13 @@ def test_the_chunk_that_has_moved_is_named_when_it_comes(tmp_path: Path, trained
     scoring.score(job(tmp_path, half_moved()), model, lambda rows: done.__setitem__(0, rows), watch=watch)
     ((when, sentence),) = said
     assert when == 600  # rows done before this chunk: it is said with the chunk, not at the end
-    assert sentence.startswith("rows 601 to 800 do not look like the training: 100 % of the inputs have drifted; ")
+    assert sentence.startswith("rows 601 to 800 do not look like the training data: 100 % of the inputs have drifted; ")
     assert "The predicted classes have drifted" in sentence and "production.score.drift=stop" in sentence
     assert [alarm["rows"] for alarm in watch.alarms] == ["rows 601 to 800", "rows 801 to 1,000"]
-    assert watch.report().sentences[-1] == "2 chunks do not look like the training, the first of them rows 601 to 800."
+    assert (
+        watch.report().sentences[-1]
+        == "2 chunks do not look like the training data, the first of them rows 601 to 800."
+    )
     assert watch.report().numbers["drifted_inputs_percent"] == 100.0
     out = parquet.read_table(tmp_path / "out.parquet")
     assert out.num_rows == 1000 and not out.schema.metadata
