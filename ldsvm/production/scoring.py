@@ -104,7 +104,7 @@ def _answered(
             shadow.take(counts[AGREEMENT])
         on_rows(done)
     if not chunks:
-        raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
+        raise DataError(f"{job.input} holds column names but no rows; at least one row is needed.")
     _gather(chunks, job)
     return done
 

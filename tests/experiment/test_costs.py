@@ -122,7 +122,7 @@ def test_the_gate_compares_costs_and_the_registered_pipeline_keeps_the_threshold
 def test_faults_are_one_sentence(place: Path) -> None:
     for costs, said in (
         ("{missed: -1, false_alarm: 1}", r'"costs\.missed" has value -1; input should be greater than or equal to 0'),
-        ("{missed: 0, false_alarm: 0}", r'"costs" has value .*; allowed: missed or false_alarm above 0\.$'),
+        ("{missed: 0, false_alarm: 0}", r'"costs" has value .*; missed or false_alarm must be above 0\.$'),
         ("{missed: 1}", r'"costs\.false_alarm" is missing'),
         ("{mised: 1, false_alarm: 1}", r'"costs\.mised" is unknown \(did you mean "missed"'),
     ):

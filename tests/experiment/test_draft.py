@@ -289,10 +289,10 @@ def test_elsewhere_than_in_the_project_the_file_is_named_in_full(
     Path("mine.csv").write_text("\n".join(words()))
     said = "\n".join(write("mine.csv", tmp_path / "project", label="outcome"))
     file = tmp_path / "project" / "conf" / "mine.yaml"
-    assert file.is_file() and said.startswith(f"{file} is written for") and f"check {file} " in said
+    assert file.is_file() and said.startswith(f"{file} was written for") and f"check {file} " in said
     monkeypatch.chdir(tmp_path / "project")
     said = "\n".join(write("../here/mine.csv", tmp_path / "project", label="outcome", output=Path("conf/b.yaml")))
-    assert said.startswith("conf/b.yaml is written for") and "check conf/b.yaml " in said
+    assert said.startswith("conf/b.yaml was written for") and "check conf/b.yaml " in said
 
 
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +300,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     file = tmp_path / "mine.yaml"
     command = ["new", str(tmp_path / "mine.csv"), "--label", "outcome", "--output", str(file)]
     assert main(command) == 0
-    assert "is written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
+    assert "was written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
     file.write_text("mine")
     assert main(command) == 2
     assert "exists already, and is never overwritten" in capsys.readouterr().err
@@ -356,7 +356,8 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_
     assert any("Column 'after' alone determines the label" in text for text in odd)
     assert any(text.startswith("Values are missing in column 'age'") for text in odd)
     assert any(
-        text.startswith("With 2 of 24 test rows wrong, the 95 % interval of the error is 2 to 26 %") for text in odd
+        text.startswith("Few test rows: with 2 of 24 wrong, the 95 % interval of the error is 2 to 26 %")
+        for text in odd
     )
     folds = "split={kind: cross_validation, folds: 4}", "production=null"
     (tmp_path / "drafts" / "mine.yaml").unlink()
@@ -365,7 +366,9 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_
     assert any("(cross_validation, the first of 4 splits)" in remark.text for remark in said)
     assert not [remark for remark in said if "test rows wrong" in remark.text]
     facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
-    assert "4 fits on 72 rows, takes roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+    assert (
+        "4 fits on 72 rows) will take roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+    )
 
 
 def test_check_names_what_must_be_changed(drafted: Drafted) -> None:

@@ -71,7 +71,7 @@ WRONG = {
     "executor={kind: serial, threads: 2}": ["executor", "allowed: address and threads with kind ray"],
     "executor={kind: serial, rows: 0}": ["executor.rows", "greater than or equal to 1"],
     "executor={kind: serial, row: 9}": ["executor.row", '"rows"'],
-    "estimator=pca_ldsvm": ["methods.ours", "allowed: an executor only for the estimator ldsvm"],
+    "estimator=pca_ldsvm": ["methods.ours", "allowed: executor with the estimator ldsvm only"],
     "params.early_stopping=true": ["methods.ours", "early_stopping=True needs all rows in one array"],
     "params.n_basis=auto": ["methods.ours", "n_basis='auto' needs all rows", "'scale' and whole numbers"],
     "search.init=[pca, simplex]": ["methods.ours", "init='pca' needs all rows", "'simplex' and 'random'"],

@@ -39,7 +39,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
         ("PORT", "mlflow", 'PORT is "mlflow"; allowed: a port, 1 to 65535.\n'),
         ("PREFECT_PORT", "70000", 'PREFECT_PORT is "70000"; allowed: a port, 1 to 65535.\n'),
         ("PORT", "4200", "PREFECT_PORT and PORT are both 4200; allowed: two different ports.\n"),
-        ("RUNS", "/dev/null/runs", "paths.runs is /dev/null/runs, which cannot be made (Not a directory).\n"),
+        ("RUNS", "/dev/null/runs", "paths.runs is /dev/null/runs, which cannot be created (Not a directory).\n"),
     ],
 )
 def test_a_wrong_variable_is_one_sentence(
@@ -92,7 +92,7 @@ def test_a_group_without_its_leader_is_ended_if_it_has_our_mark(ours: bool) -> N
 @pytest.mark.parametrize(
     ("config", "overrides", "said"),
     [
-        ("/etc/passwd", [], "config is /etc/passwd; allowed in a deployed run: below "),
+        ("/etc/passwd", [], "config is /etc/passwd; allowed in a deployed run: a path below "),
         ("conf/../../x.yaml", [], "config is "),
         ("conf/own_table.yaml", ["dataset.path=/etc/passwd"], "dataset.path is /etc/passwd; allowed"),
         ("conf/own_table.yaml", ["dataset.path=data/../../x.csv"], "dataset.path is "),
@@ -142,7 +142,9 @@ def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, mon
         [images, "dataset.label=../theirs/labels.idx1"], [images, f"dataset.label={outside / 'labels.idx1'}"],
         [images, "dataset.label=beside.idx1"],
     ):  # fmt: skip
-        with pytest.raises(ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: below"):
+        with pytest.raises(
+            ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: a path below"
+        ):
             _cli.experiment("conf/own_table.yaml", wrong)
     with pytest.raises(ConfigError, match=r"^production\.score\.input, which reads .*; allowed"):
         _cli.experiment("conf/production/digits.yaml", [score.format(inside / "*" / "*.csv")])
