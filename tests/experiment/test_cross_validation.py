@@ -176,7 +176,7 @@ def test_one_split_and_a_common_test_set_are_not_tested() -> None:
         ("split={kind: cross_validation, fold: 3}", ['"split.fold"', '"folds"', "kind, folds, repeats, validation."]),
         ("split.kind=cross_validation", ['"split.train" is unknown', "kind, folds, repeats, validation."]),
         ("split={folds: 3}", ['"split.kind" is missing']),
-        ("vary={key: split.folds, values: [2, 3], label: folds}", ['"vary"', "but for split.repeats and split.folds"]),
+        ("vary={key: split.folds, values: [2, 3], label: folds}", ['"vary"', "except split.repeats and split.folds"]),
     ],
 )
 def test_a_wrong_entry_is_one_sentence(override: str, parts: list[str]) -> None:
@@ -187,11 +187,11 @@ def test_a_wrong_entry_is_one_sentence(override: str, parts: list[str]) -> None:
 
 def test_production_keeps_one_model_and_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"split\.kind cross_validation makes 5; leave out production, or take another"
+        ConfigError, match=r"split\.kind cross_validation trains 5; leave out production, or choose another"
     ):
         load_config("conf/production/digits.yaml", ["split={kind: cross_validation}"], root=ROOT)
 
 
 def test_seeds_exist_for_all_folds() -> None:
-    with pytest.raises(ConfigError, match=r"seeds below 2\*\*32 for all 10 splits"):
+    with pytest.raises(ConfigError, match=r"seed plus the 10 splits must be at most 2\*\*32"):
         load_config("conf/digits.yaml", ["seed=4294967290", "split={kind: cross_validation, repeats: 2}"], root=ROOT)

@@ -70,7 +70,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
-    assert f"{N // 5} test rows tell little." in text and "split: {kind: cross_validation, folds: 5}" in text
+    assert f"Only {N // 5} test rows." in text and "split: {kind: cross_validation, folds: 5}" in text
     assert config.judge.refit and not load_config("conf/digits.yaml", [], root=ROOT).judge.refit
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
     assert "'day' is a date" in text  # only a hint
@@ -97,7 +97,7 @@ def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
         assert method.executor is not None and method.executor.memory_mib == 512
         points, halving = plan(method, seed=0, rows=72)
         assert len(points) == halving.total == 4
-    assert "a copy of 72 rows of" in text  # and so methods that hold all rows are left out
+    assert "several copies of 72 rows of" in text  # and so methods that hold all rows are left out
 
 
 def test_dates_whose_month_is_unknown_are_for_people_to_say(
@@ -154,9 +154,9 @@ def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
 
 
 @pytest.mark.parametrize("label", [None, "outcome"])
-@pytest.mark.parametrize(("lines", "said"), [([""], "is empty; "), (["x,outcome"], "holds no rows, only names of ")])
+@pytest.mark.parametrize(("lines", "said"), [([""], "is empty; "), (["x,outcome"], "holds column names but no rows")])
 def test_files_without_rows(drafted: Drafted, lines: list[str], said: str, label: str | None) -> None:
-    with pytest.raises(DataError, match=rf"mine\.csv: {said}"):
+    with pytest.raises(DataError, match=rf"mine\.csv:? {said}"):
         drafted("mine.csv", lines, label)
 
 
@@ -177,7 +177,7 @@ def test_what_to_type_next_is_said_in_its_order(
     assert steps_in("\n".join(said)) == STEPS and len(said) == 5
     assert all(f"'{tmp_path}/a file.yaml' " in line and " # " in line for line in said[:4])
     assert (
-        said[4].startswith("Later rows for retrain: add them to this file, or add files in a folder")
+        said[4].startswith("For retrain, add new rows to this file, or put files in a folder")
         and said[4] in text
     )
 
@@ -214,7 +214,7 @@ def test_a_file_without_names_of_columns_and_with_gaps(drafted: Drafted, tmp_pat
     assert (config.dataset.format, config.dataset.header, config.dataset.label) == ("csv", False, "c2")
     [prepared] = prepare(config)
     assert prepared.summary["classes"] == {"<=a": 60, "<=b": 60} and config.dataset.missing_values == ("?",)
-    with pytest.raises(ConfigError, match=r"dataset.encoding.*latin-9000.*allowed: an encoding of Python's"):
+    with pytest.raises(ConfigError, match=r"dataset.encoding.*latin-9000.*allowed: an encoding that Python knows"):
         load_config(tmp_path / "drafts" / "mine.yaml", ["dataset.encoding=latin-9000"], root=ROOT)
 
 
@@ -265,7 +265,7 @@ def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
 @pytest.mark.parametrize(
     ("lines", "label", "said"),
     [
-        (words(), None, "say which of them holds the classes, such as --label outcome"),
+        (words(), None, "say which one holds the classes, such as --label outcome"),
         (words(), "outcom", "nearest 'outcome'"),
         (words()[2:], "outcome", "has no names of columns in its first line, so 'outcome' is none; allowed"),
         (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, yet 's' is in it; add --header"),
@@ -303,7 +303,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "was written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
     file.write_text("mine")
     assert main(command) == 2
-    assert "exists already, and is never overwritten" in capsys.readouterr().err
+    assert "already exists and is not overwritten" in capsys.readouterr().err
     assert file.read_text() == "mine"
 
 

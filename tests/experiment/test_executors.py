@@ -113,7 +113,7 @@ def test_a_last_fit_over_blocks_has_the_validation_rows_too(tmp_path: Path, data
 @pytest.mark.parametrize("search", ["search.workers=2", "search.ray_address=head:6379"])
 def test_ray_fits_on_ray_or_searches_on_it(tmp_path: Path, search: str) -> None:
     assert config(tmp_path, "{kind: threads, workers: 3}", search).methods["ours"].executor is not None
-    with pytest.raises(ConfigError, match=r'ours\.executor\.kind has value "ray" while the trials run on Ray'):
+    with pytest.raises(ConfigError, match=r'ours\.executor\.kind is "ray" while the trials already run on Ray'):
         config(tmp_path, "{kind: ray}", search)
 
 

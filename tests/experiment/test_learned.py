@@ -111,8 +111,8 @@ def test_a_study_file_that_cannot_be_written_costs_the_view_only(tmp_path: Path)
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        ({"sampler": "gp", "n_candidates": 9}, "allowed: tpe, random; gp and cmaes need packages"),
-        ({"sampler": "tpe"}, "allowed: a sampler only with n_candidates"),
+        ({"sampler": "gp", "n_candidates": 9}, r"allowed: tpe, random \(gp and cmaes need packages"),
+        ({"sampler": "tpe"}, "allowed: sampler only with n_candidates"),
         ({"batch": 4, "n_candidates": 9}, "allowed: batch only with sampler"),
     ],
 )

@@ -473,7 +473,7 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
         ("a,Unnamed: 0.1,label\n0,1,0\n", "column 1 has no name but 'Unnamed: 0.1'"),
         ("", r"a\.csv: is empty; a table needs names of columns, and at least one row\.$"),
         ("\n", r"a\.csv: is empty; a table needs"),
-        ("a,label\n", r"a\.csv: holds no rows, only names of columns; at least one is needed\.$"),
+        ("a,label\n", r"a\.csv holds column names but no rows; at least one row is needed\.$"),
         (
             "a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n",
             "a.csv: row 3, counted from 1 without a header, has 2 fields, but the header has 3; quote",
