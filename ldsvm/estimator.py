@@ -355,9 +355,9 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     def decision_function(self, X: Any) -> Array:
         """Scores (N, K), of which the largest wins, or (N,) for two classes, where positive means ``classes_[1]``.
 
-        One-vs-one gives votes with ties broken by confidence, as in scikit-learn's SVC. Here and in the other methods, X
-        may be RowBlocks: they are read block by block, and must have the same steps (`RowBlocks.then`) as the training
-        rows.
+        One-vs-one gives votes with ties broken by confidence, as in scikit-learn's SVC. Here and in the other methods
+        X may be RowBlocks: they are read block by block, and must have the same steps (`RowBlocks.then`) as the
+        training rows.
         """
         return self._each(X, self._scores)
 
@@ -381,7 +381,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         return self._each(X, self._coordinates)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose label is predicted correctly. With RowBlocks, which have labels, leave y out."""
+        """Accuracy: the share of rows whose label is predicted correctly. Leave y out with RowBlocks."""
         if not isinstance(X, RowBlocks):
             if y is None:
                 raise TypeError("score needs y, the labels of X; it may be left out with RowBlocks only.")

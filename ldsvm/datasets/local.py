@@ -79,4 +79,6 @@ def keep_apart(entry: Entry, places: Places, trees: Sequence[str] = ()) -> None:
     target = places.cache_dir.resolve()
     raw = [folder.resolve() for folder in folders(entry, places)]
     if target in raw or any(target.is_relative_to(folder / tree) for folder in raw for tree in trees):
-        raise DataError(f"cache_dir={str(places.cache_dir)!r} holds raw files: choose a folder of its own.")
+        raise DataError(
+            f"cache_dir={str(places.cache_dir)!r} holds raw files; choose another folder for prepared data."
+        )

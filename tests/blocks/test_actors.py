@@ -215,7 +215,7 @@ def test_objects_of_ray_are_blocks(train: Data) -> None:
     tables = [pa.table({**dict(zip(columns, part.T, strict=True)), "digit": c}) for part, c in parts]
     found = model(max_iter=2).fit(RowBlocks.ray([ray.put(one) for one in tables], "digit"), executor=OnRay(1))
     assert far(found, whole) == 0.0
-    with pytest.raises(BlockError, match="block 0 of Ray: is a Table; wanted: a pair"):
+    with pytest.raises(BlockError, match="block 0 of Ray is a Table; allowed: a pair"):
         model().fit(RowBlocks.ray([ray.put(tables[0])]), executor=OnRay(1))
 
 

@@ -91,9 +91,9 @@ def test_files_of_a_list_keep_their_order_and_names_that_look_like_globs(tmp_pat
     assert [block.name for block in rows.blocks] == [str(path) for path in paths]
     for where, words in [
         ([], "the list of Parquet files is empty"),
-        ([paths[0], tmp_path], r"part\[2\]\.parquet: is named more than once"),
+        ([paths[0], tmp_path], r"part\[2\]\.parquet is listed more than once"),
         ([paths[0], tmp_path / "gone.parquet"], r"gone\.parquet: no Parquet file is there"),
-        (3, "3 is no Parquet file; wanted: a file, a folder, a glob, or a list of these"),
+        (3, "3 is not a path; allowed: a Parquet file, a folder, a glob, or a list of these"),
         ([b"a.parquet"], "b'a.parquet' is no Parquet file"),
     ]:
         with pytest.raises(BlockError, match=words):
@@ -136,7 +136,7 @@ def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
     np.save(array, np.ones((3, 2)))
     (tmp_path / "zero.parquet").symlink_to("/dev/zero")
     for where in (pipe, tmp_path, [tmp_path / "zero.parquet"], str(tmp_path / "*.parquet")):
-        with pytest.raises(BlockError, match="is a pipe, a device or a folder; wanted: a regular file"):
+        with pytest.raises(BlockError, match="is a pipe, a device or a folder; allowed: a regular file"):
             RowBlocks.parquet(where, "digit")
     for files in ((pipe, array), (array, pipe)):
         with pytest.raises(BlockError, match="is a pipe, a device or a folder"):
@@ -322,7 +322,7 @@ def test_unfinished_files_are_not_read(train: Data, tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [["p1", "digit"], ["p1", "p1"], [], "digit"])
 def test_columns_that_cannot_be_meant_are_refused(columns: Any, train: Data, tmp_path: Path) -> None:
     written(tmp_path, train, [])
-    with pytest.raises(BlockError, match=r"columns=.* must name one input at least, each once, and not the label"):
+    with pytest.raises(BlockError, match=r"columns=.* must name at least one input, each once, and not the label"):
         RowBlocks.parquet(tmp_path, "digit", columns=columns)
 
 

@@ -162,7 +162,10 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: user_methods..Nearest", "user_methods..Nearest is no import path; allowed: names with a dot"),
         ("estimator: user_methods.Nearest, params: {powr: 1}", r"methods.mine.params.powr .*did you mean \"power\""),
         ("estimator: xgboost.XGBClassifier, search: {depth: [1]}", "methods.mine.search.depth is unknown"),
-        ("estimator: user_methods.Nearest, search: default", "search must list values by parameter, since an import path has no"),
+        (
+            "estimator: user_methods.Nearest, search: default",
+            "search must list values by parameter, since an import path has no",
+        ),
         ("estimator: ldsvm, trusted: [a.b]", "allowed: trusted with an import path only"),
         ("estimator: lightgb", 'did you mean "lightgbm"'),
     ],

@@ -128,9 +128,7 @@ def test_faults_are_one_sentence(place: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=said):
             config(place, costs=costs)
-    with pytest.raises(
-        ConfigError, match=r'key "search\.objective" has the metric "cost", which needs the costs of'
-    ):
+    with pytest.raises(ConfigError, match=r'key "search\.objective" has the metric "cost", which needs the costs of'):
         config(place, "search.objective=cost", costs="null")
     rows(300, 0).assign(label=lambda f: f["label"].where(f["a"] < 1, "zebra")).to_parquet(place / "in" / "0.parquet")
     with pytest.raises(DataError, match=r"^costs are for two classes, but all classes has 3; leave costs out, or"):

@@ -176,10 +176,7 @@ def test_what_to_type_next_is_said_in_its_order(
     said = capsys.readouterr().out.partition("in this order:\n")[2].splitlines()
     assert steps_in("\n".join(said)) == STEPS and len(said) == 5
     assert all(f"'{tmp_path}/a file.yaml' " in line and " # " in line for line in said[:4])
-    assert (
-        said[4].startswith("For retrain, add new rows to this file, or put files in a folder")
-        and said[4] in text
-    )
+    assert said[4].startswith("For retrain, add new rows to this file, or put files in a folder") and said[4] in text
 
 
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:

@@ -337,7 +337,7 @@ def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("ray://head:10001", "'ray://head:10001' is no address of a Ray cluster; allowed: host:port of its head"),
+        ("ray://head:10001", "'ray://head:10001' is not the address of a Ray cluster; allowed: host:port of its head"),
         ("head", "'head' is no address"),
         ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nobody answers there"),
         ("127.0.0.1:99999", "nobody answers there"),
@@ -379,7 +379,7 @@ def test_a_ray_that_does_not_start_is_one_sentence_and_leaves_no_folder(
 def test_more_threads_than_any_machine_has_are_refused_and_not_waited_for() -> None:
     nodes = [{"Alive": True, "Resources": {"CPU": 4.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
     assert too_small(4, nodes) is None
-    assert too_small(5, nodes) == "5 threads a job: no machine of the cluster has as many; allowed: up to 4."
+    assert too_small(5, nodes) == "5 threads per job, more than any machine of the cluster has; allowed: up to 4."
 
 
 def test_each_machine_divides_its_memory_by_the_jobs_that_go_there() -> None:

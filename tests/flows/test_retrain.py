@@ -90,7 +90,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     call: Call, command: Callable[..., tuple[int, str, str]], prefect: Any, tmp_path: Path
 ) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
-    assert (code, said) == (2, "x.csv: there is no such file or folder.")
+    assert (code, said) == (2, "x.csv: no such file or folder.")
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
     asked = json.dumps({"input": str(tmp_path / "in" / "0.parquet"), "output": "y.csv"})
     code, said = call("score", f"production.score={asked}")

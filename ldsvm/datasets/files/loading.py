@@ -17,7 +17,7 @@ from ldsvm.datasets.files.reading import read_found
 from ldsvm.datasets.files.spec import FileSpec
 
 READING = "5"  # raise it when the same files are read into other content: prepared files are then made anew
-LICENCE = "The user's own files; their terms are not known here."
+LICENCE = "Your own files; their licence is not known."
 
 
 def load(spec: FileSpec, *, name: str, cache_dir: Path) -> Dataset:

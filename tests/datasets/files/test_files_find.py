@@ -63,7 +63,7 @@ def test_folders_that_are_no_texts(tmp_path: Path) -> None:
     fails("holds train and test instead of classes", lay(tmp_path / "c", {"train/x/1": "a", "test/x/1": "a"}))
     fails("x/1.parquet is no text; give a glob such as", lay(tmp_path / "d", {"x/1.parquet": "a"}))
     fails("format text needs a folder", tmp_path / "d" / "x" / "1.parquet", format="text")
-    fails("dataset.columns means nothing for format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
+    fails("dataset.columns does not apply to format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
 
 
 TABLE = "x,label\n1,0\n2,1\n"
@@ -89,10 +89,10 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 def test_formats_are_not_mixed(tmp_path: Path) -> None:
     lay(tmp_path, {"a.csv": TABLE, "b.tsv": TABLE.replace(",", "\t"), "d/a.npz": "", "d/b.npz": "", "n": ""})
-    fails("holds files of 2 formats, name one of csv, tsv as format", tmp_path)
+    fails("holds files of 2 formats; set dataset.format to one of csv, tsv", tmp_path)
     assert len(read(FileSpec(str(tmp_path), format="tsv")).train) == 2
     fails(r"matches files of 2 formats \(csv, tsv\); they must be alike", tmp_path / "*.?sv")
-    fails("holds no parquet file, that is none ending in .parquet, .pq", tmp_path, format="parquet")
+    fails("holds no parquet file (ending in .parquet, .pq)", tmp_path, format="parquet")
     fails("stands for 2 files, but npz data are one file", tmp_path / "d")
     fails(
         "a.csv is csv but .*a.npz is npz: both must be alike", tmp_path / "a.csv", test_path=str(tmp_path / "d/a.npz")

@@ -190,14 +190,14 @@ def test_svmlight_without_any_value(tmp_path: Path) -> None:
 
 
 def test_fields_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    rule = "format npz, so leave dataset.drop out; allowed are path, .* time"
+    rule = "format npz; leave dataset.drop out; allowed: path, .* time"
     fails(f"dataset.drop means nothing for {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
-    rule = "format svmlight, so leave dataset.label out; allowed"
+    rule = "format svmlight; leave dataset.label out; allowed"
     fails(f"dataset.label means nothing for {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
 
 
 def test_a_label_that_only_tables_have_is_to_be_left_out(tmp_path: Path) -> None:
-    rule = "there is no array 'label', which dataset.label names; leave dataset.label out for the array 'y'"
+    rule = "dataset.label is 'label', but there is no such array; leave dataset.label out for the array 'y'"
     fails(rule, npz(tmp_path, X=X, y=Y), label="label")
     fails("there is no array 'label': the arrays are 'X'", npz(tmp_path, X=X), label="label")
     idx_file(tmp_path / "a-labels-idx1-ubyte", DIGITS)
@@ -355,7 +355,7 @@ def test_faulty_idx(tmp_path: Path) -> None:
     idx_file(labels, DIGITS)
     whole = images.read_bytes()
     for data, message in (
-        (whole[:-1], "is truncated, 85 bytes where the header promises 86"),
+        (whole[:-1], "is truncated: it has 85 bytes, but its header says 86"),
         (whole[:9], "is truncated inside its header, 9 of 16 bytes"),
         (whole + b"\0", "is too long"),
         (b"\0\0\x0d" + whole[3:], "starts with bytes 00 00 0d 03, but an IDX file of bytes with 00 00 08"),

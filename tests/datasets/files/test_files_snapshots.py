@@ -126,13 +126,16 @@ def test_sheets_are_named(tmp_path: Path) -> None:
     assert loaded(tmp_path, path, sheet="new", missing_values=("?",)).X[0].tolist() == [1]
     fails(tmp_path, "a.xlsx: has the sheets 'old', 'new'; name one of them as dataset.sheet", path)
     fails(
-        tmp_path, "a.xlsx: dataset.sheet is 'neu', which it has not, nearest 'new'; its sheets are", path, sheet="neu"
+        tmp_path,
+        "a.xlsx: dataset.sheet is 'neu', but there is no such sheet, nearest 'new'; the sheets are",
+        path,
+        sheet="neu",
     )
     (tmp_path / "b.xlsx").write_text("no workbook")
     fails(tmp_path, "b.xlsx: is damaged, truncated, unreadable or no xlsx file", tmp_path / "b.xlsx")
     csv = tmp_path / "a.csv"
     csv.write_text("x,state\n1,u\n")
-    fails(tmp_path, "a.csv: dataset.sheet means nothing for format csv", csv, sheet="new")
+    fails(tmp_path, "a.csv: dataset.sheet does not apply to format csv", csv, sheet="new")
 
 
 def test_a_table_of_a_database(tmp_path: Path) -> None:

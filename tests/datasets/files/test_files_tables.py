@@ -101,7 +101,7 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
 def test_format_by_name_or_given(tmp_path: Path) -> None:
     WRITERS["a.csv"](tmp_path / "data.txt")
     fails(
-        "data.txt: its name does not tell the format; name it as dataset.format, one of parquet",
+        "data.txt: its name does not tell the format; set dataset.format to one of parquet",
         str(tmp_path / "data.txt"),
     )
     raw = read(FileSpec(str(tmp_path / "data.txt"), format="csv", label="outcome"))
@@ -300,7 +300,7 @@ COMMA = 'set dataset.decimal to "," if the comma is the decimal mark'
         (["1,234,567.8", "12"], 'set dataset.thousands to ","'),
         (["1 234", "12"], 'set dataset.thousands to " "'),
         (["1’234.5", "12"], 'set dataset.thousands to "\'"'),
-        (["12%", "1.5 %", "3"], "write % in all cells, or in none"),
+        (["12%", "1.5 %", "3"], "write % in all cells or in none"),
         (["1", "?", " - ", "3"], r"list '\?', '-' in dataset.missing_values if that marks missing values"),
         (
             ["1,5", "?", "3"],
@@ -379,7 +379,7 @@ def test_where_the_comma_is_the_decimal_mark_a_point_is_no_number(tmp_path: Path
         fails(f"column 'a' is text.*; {remedy}", path, format="semicolon", decimal=",")
 
     refused(["1.234", "2.345"], 'set dataset.thousands to "." if 1.234 is a thousand, and write 1,5 where 1.5 is meant')
-    refused(["1,5", "2.5", "3"], "write decimal commas alone, 1,5 and not 1.5")
+    refused(["1,5", "2.5", "3"], "write all decimals with a comma, 1,5 and not 1.5")
     fails("dataset.decimal=';' is unknown; allowed: '.' and ','", write(tmp_path, "a,label\n1,0\n"), decimal=";")
 
 
@@ -468,9 +468,12 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a,b,a,label\n1,2,3,0\n", "the column 'a' is there 2 times"),
-        (",a,label\n0,1,0\n", "column 0 has no name but '', as row numbers have; list it in dataset.drop, or"),
-        ("Unnamed: 0,a,label\n0,1,0\n", "column 0 has no name but 'Unnamed: 0', as row numbers have"),
-        ("a,Unnamed: 0.1,label\n0,1,0\n", "column 1 has no name but 'Unnamed: 0.1'"),
+        (
+            ",a,label\n0,1,0\n",
+            "column 0 has no name (''), so it seems to hold row numbers; list it in dataset.drop, or",
+        ),
+        ("Unnamed: 0,a,label\n0,1,0\n", "column 0 has no name ('Unnamed: 0'), so it seems to hold row numbers"),
+        ("a,Unnamed: 0.1,label\n0,1,0\n", "column 1 has no name ('Unnamed: 0.1')"),
         ("", r"a\.csv: is empty; a table needs names of columns, and at least one row\.$"),
         ("\n", r"a\.csv: is empty; a table needs"),
         ("a,label\n", r"a\.csv holds column names but no rows; at least one row is needed\.$"),

@@ -218,7 +218,7 @@ def test_times_beyond_what_they_become_do_not_wrap_around(tmp_path: Path) -> Non
     with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
         writer.write_table(table)
     for fields in ({"time": "time"}, {"group": "time"}):
-        with pytest.raises(DataError, match=r"holds a value that timestamp\[us\] cannot hold; "):
+        with pytest.raises(DataError, match=r"holds a value too large for timestamp\[us\]"):
             read(FileSpec(str(tmp_path / "a.arrow"), **fields))  # type: ignore[arg-type]
     nanoseconds = rows(tmp_path, time=pa.array([1_500, 999], pa.timestamp("ns"))).times
     assert nanoseconds is not None and nanoseconds.astype(int).tolist() == [1, 0]
@@ -227,7 +227,7 @@ def test_times_beyond_what_they_become_do_not_wrap_around(tmp_path: Path) -> Non
     (tmp_path / "a.parquet").unlink()
     times = read(FileSpec(str(tmp_path / "*.parquet"), time="time")).train.times
     assert times is not None and times.tolist() == [2.0**53, 0.5, 0.25]
-    with pytest.raises(DataError, match=r"dataset\.time 'time' holds a value that int64 cannot hold; allowed"):
+    with pytest.raises(DataError, match=r"dataset\.time 'time' holds a value too large for int64"):
         rows(tmp_path, time=pa.array([2**64 - 1, 1], pa.uint64()))
 
 
