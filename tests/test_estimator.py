@@ -173,7 +173,9 @@ def test_a_constant_feature_changes_nothing(digits: Any) -> None:
 def test_fewer_distinct_rows_than_basis_functions(digits: Any) -> None:
     # every distinct row becomes a centre, with a warning that names both numbers
     X, y = np.repeat(digits[0][:20], 3, axis=0), np.repeat(digits[1][:20] % 2, 3)
-    with pytest.warns(UserWarning, match="n_basis=25 is more than the 20 distinct training rows; using 20"):
+    with pytest.warns(
+        UserWarning, match="n_basis=25 is more than the 20 distinct training rows; n_basis is reduced to 20"
+    ):
         model = small().fit(X, y)
     assert model.n_basis_ == 20 and model.score(X, y) == 1.0
 

@@ -169,7 +169,7 @@ def warn_of_size(M: int, distinct: int) -> None:
     """Warn where there are fewer distinct rows than centres are wanted."""
     if distinct < M:
         warnings.warn(
-            f"n_basis={M} is more than the {distinct} distinct training rows; using {distinct}.",
+            f"n_basis={M} is more than the {distinct} distinct training rows; n_basis is reduced to {distinct}.",
             UserWarning,
             stacklevel=2,
         )

@@ -279,7 +279,7 @@ def test_rows_that_are_often_equal_still_give_as_many_centres_as_are_asked_for()
 def test_columns_of_uneven_scale_are_told(train: Data) -> None:
     X, y = train
     X[:, 5] *= 1e4
-    with pytest.warns(UserWarning, match="scales that gamma='scale' fits few of them"):
+    with pytest.warns(UserWarning, match="the scales of the columns of X differ so much that gamma='scale'"):
         model(max_iter=1).fit(cut((X, y), 500))
 
 

@@ -93,6 +93,6 @@ def test_german_credit_all_the_way(tmp_path: Path, command: Callable[..., tuple[
     code, said, errors = command("score", str(config), *places, *quick, *score)
     assert code == 0, errors
     assert pd.read_csv(tmp_path / "out.csv")["class"].tolist() == answers[20:].tolist()
-    assert "Estimated error, without labels: " in errors
+    assert "Error estimated without labels: " in errors
     compared = json.loads((tmp_path / "out.csv.drift.json").read_text("utf-8"))
     assert compared["rows"] == 80 and compared["estimate"]["low"] < (answers != rows["c20"])[20:].mean()

@@ -96,7 +96,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     code, said = call("score", f"production.score={asked}")
     assert code == 1 and "No version of digits is champion" in said
     assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
-    assert call("retrain")[1] == "skip: 0 new rows, production.least is 100."
+    assert call("retrain")[1] == "skip: 0 new rows; production.least is 100."
     rows(slice(600, 800)).to_parquet(tmp_path / "in" / "1.parquet")
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
     assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
@@ -104,7 +104,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
     assert (code, said) == (
         0,
-        "skip: 200 new rows, on which a challenger was refused, rolled back or put in shadow already.",
+        "skip: 200 new rows, on which a challenger was already refused, rolled back or put in shadow.",
     )
     first, refused = cards(tmp_path)
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
@@ -128,7 +128,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
     code, said = call("promote", trial)
-    assert code == 1 and "0 rows were compared, and production.rollout.shadow_rows asks for 297" in said
+    assert code == 1 and "0 rows were compared; production.rollout.shadow_rows asks for 297" in said
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
     code, said, err = command(*called(tmp_path, "score", f"production.score={asked}", trial))
     assert code == 0 and said.startswith("297 rows scored by digits version 1 in ") and "rows scored" not in err
@@ -143,9 +143,9 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is now previous")
     rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
     code, _, err = command(*called(tmp_path, "retrain"))
-    first, *causes, last = err.partition("digits is not trained again, for an alarm:\n")[2].splitlines()
+    first, *causes, last = err.partition("digits is not retrained, because of an alarm:\n")[2].splitlines()
     assert code == 1 and " % of the inputs have drifted" in first and "  1,197 new rows." in causes
-    assert last.startswith("  Look at the data; when they are right, go on with production.acknowledge=true.")
+    assert last.startswith("  Look at the data; if they are right, run again with production.acknowledge=true.")
     found = tracked(tmp_path)
     names = ["retrain"] * 5 + ["score", "promote", "rollback", "retrain"]
     assert [name.partition(" · ")[0] for name, _ in found] == names

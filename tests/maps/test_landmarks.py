@@ -89,7 +89,7 @@ def test_a_warm_start_needs_the_same_centres(rows: Any) -> None:
             {"centers": np.zeros((5, 4)), "n_basis": 6},
             r"n_basis=6 .* centers=an array of 5 rows; .* or 5",
         ),
-        ({"centers": np.zeros((5, 4)), "n_basis": "auto", "early_stopping": True}, r"n_basis='auto' does not go with"),
+        ({"centers": np.zeros((5, 4)), "n_basis": "auto", "early_stopping": True}, r"n_basis='auto' does not match"),
         ({"centers": KMeans(5), "n_basis": None}, "n_basis=None does not match centers=KMeans"),
         ({"centers": GaussianMixture(3)}, "has no cluster_centers_ after fit"),
         ({"centers": GaussianMixture(3), "n_basis": 4}, "has no n_clusters"),

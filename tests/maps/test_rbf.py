@@ -99,7 +99,9 @@ def test_every_distinct_row_and_the_warning_that_names_both_numbers() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert basis_of(X, None).size == basis_of(X, 4).size == 4
-    with pytest.warns(UserWarning, match=r"n_basis=7 is more than the 4 distinct training rows; using 4\."):
+    with pytest.warns(
+        UserWarning, match=r"n_basis=7 is more than the 4 distinct training rows; n_basis is reduced to 4\."
+    ):
         assert basis_of(X, 7).size == 4
 
 

@@ -107,7 +107,7 @@ def test_rows_unlike_the_training_make_it_doubtful(drift: Drift) -> None:
     sums = expected(P, P.argmax(axis=1), PRIOR)
     assert estimate(sums, drift, RULES, SURE).doubtful
     said = estimate(sums, NOTHING, RULES, SURE)
-    assert not said.doubtful and said.sentence.startswith("Estimated error, without labels: ")
+    assert not said.doubtful and said.sentence.startswith("Error estimated without labels: ")
 
 
 def test_all_of_the_rows_are_100_percent() -> None:

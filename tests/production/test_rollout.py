@@ -285,7 +285,7 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
     every = rollout.compared(registry, two)
     assert data.metrics["shadow_agreement_percent"] == 100 * every.share and data.metrics["shadow_rows"] == 250
     assert f"m version 2, in shadow, agrees with m version 1 on {every.text}" in said
-    assert "it may not be promoted yet: 250 rows were compared, and production.rollout.shadow_rows asks for 300" in said
+    assert "it may not be promoted yet: 250 rows were compared; production.rollout.shadow_rows asks for 300" in said
     assert registry.get() == one
     (tmp_path / "more").mkdir()
     table(60, 2).to_parquet(tmp_path / "more" / "0.parquet")
@@ -353,7 +353,7 @@ def test_old_versions_are_removed_with_their_files_but_for_those_with_an_alias(
     looks, facts = registry.next_number(two), registry.challenger_facts(two)
     assert retention.remove_versions(registry, None) == [] and retention.remove_versions(registry, 9) == []
     assert retention.remove_versions(registry, 1) == [
-        "m: versions 5, 6, 7 removed, as production.keep.versions is 1; the runs that made them stay"
+        "m: versions 5, 6, 7 removed (production.keep.versions is 1); their MLflow runs are kept"
     ]
     assert numbers(registry) == [1, 2, 3, 4, 8, 9] and registry.aliased() == {1, 2, 3, 4}
     assert Path(five.source).exists()  # version 9 has the same files
@@ -459,6 +459,6 @@ def test_old_scores_are_removed_and_nothing_else(
     assert retention.remove_scores(place / "now.parquet", "m", None) == []
     assert retention.remove_scores(place / "now.parquet", "m", 11) == []
     said = retention.remove_scores(place / "now.parquet", "m", 9)
-    assert said == [f"files 'old.parquet', '.stopped.csv.parts' removed from {place}, as production.keep.days is 9"]
+    assert said == [f"files 'old.parquet', '.stopped.csv.parts' removed from {place} (production.keep.days is 9)"]
     gone = {"old.parquet", "old.parquet.drift.json", ".stopped.csv.parts"}
     assert {path.name for path in place.iterdir()} == before - gone
