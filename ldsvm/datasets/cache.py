@@ -50,7 +50,7 @@ def read(path: Path, sha256: str | None = None) -> Raw | None:
     found = check(path, sha256)
     if isinstance(found, Raw):
         return found
-    warnings.warn(f"{path} will be rebuilt: {found}.", UserWarning, stacklevel=4)  # the caller of `load`
+    warnings.warn(f"{path} is rebuilt: {found}.", UserWarning, stacklevel=4)  # the caller of `load`
     return None
 
 

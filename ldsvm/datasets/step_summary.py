@@ -30,7 +30,7 @@ def summarise_step(name: str, step: Any, before: Any, after: Any) -> str:
     if kind == "strip_headers":
         shorter = sum(len(new) < len(old) for old, new in zip(before, after, strict=True))
         empty = sum(not text.strip() for text in after)
-        return f"{name}: {shorter:,} of {rows:,} training documents shortened, {empty:,} left empty"
+        return f"{name}: {shorter:,} of {rows:,} training documents shortened, {empty:,} without text"
     if kind == "tfidf":
         words = _several(after.shape[1], "word" if tuple(step.ngram_range) == (1, 1) else "term")
         empty = int(np.count_nonzero(np.diff(after.indptr) == 0))

@@ -154,7 +154,8 @@ def _check_names(job: Scoring) -> None:
         raise DataError(f"{job.output}: is a folder; allowed: the name of a file.")
     if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
         raise DataError(
-            f"production.score.keep has {shown(taken[0])}, a name that the output uses for its own columns; rename it in the input."
+            f"production.score.keep has {shown(taken[0])}, a name that the output uses for its own columns; rename it "
+            "in the input."
         )
 
 

@@ -139,7 +139,7 @@ def test_steps_keep_their_names_and_repetitions_are_numbered() -> None:
         (["tfidf", "strip_headers"], "text", "features.strip_headers comes after tfidf"),
         (["normalize", "tfidf"], "text", "features.normalize needs numbers, but the inputs are texts; allowed: after"),
         ([], "text", "The inputs are texts, but features has no step that turns texts into numbers; add tfidf."),
-        (["strip_headers"], "text", "The inputs are texts, and features has no step"),
+        (["strip_headers"], "text", "The inputs are texts, but features has no step"),
         (["minmax"], "sparse", "features.minmax would fill the zeros of sparse inputs; allowed: max_abs"),
         (["tfidf", "minmax"], "text", "features.minmax would fill the zeros"),
         ([{"scale": {"with_mean": True}}], "sparse", "features.scale.with_mean is True, which would fill the zeros"),

@@ -337,7 +337,7 @@ def test_an_official_test_set_may_reuse_row_numbers() -> None:
         ((1.5, 0, 0), "three counts, or three fractions"),
         ((True, 1, 1), "three counts, or three fractions"),
         ((float("nan"), 0.1, 0.1), "three counts, or three fractions"),
-        ((10, -1, 5), "no size is negative"),
+        ((10, -1, 5), "no size may be negative"),
         ((0, 10, 10), "train needs at least one row"),
         ((0.5, 0.001, 0.1), "a fraction of a row"),
     ],

@@ -113,7 +113,7 @@ def test_the_gate_compares_costs_and_the_registered_pipeline_keeps_the_threshold
     assert [check.name for check in found.verdict.checks] == ["cost", "cost better", "randomisation cost better"]
     assert found.score.threshold == found.champion.threshold == pytest.approx(1 / 6)
     assert sentence(wanted, found.score) == [
-        "A missed 'yes' costs 5, a false alarm 1; so 'yes' is given where its probability ≥ 0.1667."
+        "A missed 'yes' costs 5 and a false alarm 1, so 'yes' is predicted where its probability ≥ 0.1667."
     ]
     table, model = rows(100, 9)[["a", "b"]], loads(dumps(found.pipeline))
     np.testing.assert_array_equal(model.predict(table) == "yes", model.predict_proba(table)[:, 1] >= 1 / 6)

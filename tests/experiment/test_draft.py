@@ -267,7 +267,7 @@ def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
         (words()[2:], "outcome", "has no names of columns in its first line, so 'outcome' is none; allowed"),
         (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, yet 's' is in it; add --header"),
         (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "looks like a row of values, yet 's' is in it; add --header"),
-        (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' is there 2 times"),
+        (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' occurs 2 times"),
         (["x,y", *(f"{i},{i * i}" for i in range(N))], "y", "column 'y' has 120 different values in 120 rows"),
     ],
 )  # fmt: skip

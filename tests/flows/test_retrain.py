@@ -113,7 +113,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     trial = "production.rollout={shadow_rows: 297, least_agreement: 0.5}"
     assert call("retrain", *rest, trial) == (
         0,
-        "digits version 3: In shadow: all 6 rules hold. It answers beside digits version 1, and may be promoted after "
+        "digits version 3: In shadow: all 6 rules hold. It now scores the same rows as digits version 1, and may be promoted after "
         "297 rows.",
     )
     assert aliases(tmp_path) == {"champion": 1, "shadow": 3}
@@ -165,7 +165,7 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
     assert found[2].reasons[0] == "n_basis is 40, above 39" and found[2].error is not None and found[4].by
     assert found[4].data == found[5].data != found[9].data and found[9].drifted_share > 0.5
     text = (place / "runs" / "registry" / "digits" / "timeline.html").read_text("utf-8")
-    assert "Version 1 is the champion since " in text and "n_basis is 40, above 39" in text
+    assert "Version 1 has been the champion since " in text and "n_basis is 40, above 39" in text
     query = "select m.value from metrics m join tags t on t.run_uuid = m.run_uuid and t.key = 'ldsvm.kind' "
     query += "where t.value = 'timeline' and m.key = 'champion_version' order by m.step"
     with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:

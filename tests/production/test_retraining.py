@@ -352,8 +352,8 @@ def test_groups_that_the_champion_does_not_know_judge_first(place: Path) -> None
     assert reading.source.data.train.groups is not None
     known = (reading.source.data.train.groups[split.test] < 100).sum()
     assert known and said == [
-        f"{known} of the {len(split.test)} rows of the holdout belong to groups that the champion was trained on, so it "
-        "may look better than it is."
+        f"{known} of the {len(split.test)} rows of the holdout belong to groups that the champion was trained on, so "
+        "it may look better than it is."
     ]
 
 

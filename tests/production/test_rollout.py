@@ -410,13 +410,13 @@ def test_what_has_passed_the_gate_is_promoted_or_put_in_shadow_unless_the_champi
     assert _rolled_out(trial, passed, registry, one, None)[0] == "promoted"  # there is no champion to stand beside
     assert _rolled_out(trial, passed, registry, two := again(registry, one, one), one) == (
         "in shadow",
-        "In shadow: all 2 rules hold. It answers beside m version 1, and may be promoted after 9 rows.",
+        "In shadow: all 2 rules hold. It now scores the same rows as m version 1, and may be promoted after 9 rows.",
     )
     assert registry.get() == one and registry.get(SHADOW) == two
     assert _rolled_out(at_once, passed, registry, three := again(registry, one, one), one)[0] == "promoted"
     for rules in (trial, at_once):
         late = again(registry, one, one)
-        said = "Refused: m version 3 has become the champion meanwhile."
+        said = "Refused: meanwhile m version 3 has become the champion."
         assert _rolled_out(rules, passed, registry, late, one) == ("refused", said)
     assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (three, one, None)
 

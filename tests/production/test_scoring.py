@@ -438,7 +438,7 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
             'a,b,c,id\n1,2,3,x\n1,2,3,"x\n1,2,3,x\n',
             r'a quotation mark \("\) in row 2, ' r"counted from 1 without a header, is never closed;",
         ),
-        ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
+        ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' occurs 2 times; names must be unique"),
         ("a;b;c;id\n1;2;3;4\n", "columns 'a', 'b', 'c', .* are missing; .*the columns are 'a;b;c;id'"),
         ("", r"in\.csv: is empty; a table needs"),
     ],
@@ -499,7 +499,7 @@ def test_a_repeated_name_is_one_sentence(tmp_path: Path) -> None:
     asked = job(tmp_path)
     columns = [pa.array([1.0])] * 5
     parquet.write_table(pa.Table.from_arrays(columns, names=["a", "b", "c", "id", "a"]), tmp_path / "in.parquet")
-    with pytest.raises(DataError, match="the column 'a' is there 2 times; names must differ"):
+    with pytest.raises(DataError, match="the column 'a' occurs 2 times; names must be unique"):
         score(asked, fitted())
 
 

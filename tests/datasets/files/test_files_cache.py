@@ -64,7 +64,7 @@ def test_what_load_returns(raw: Path, tmp_path: Path) -> None:
     assert data.y.tolist() == ["x", None, "y"] and data.train.columns == ("a", "b")
     assert data.y_test is not None and data.y_test.tolist() == ["x"] and data.X_test.tolist() == [[4, 7]]
     assert data.source == "2 CSV files, test set test.csv, label column label." and data.image_shape is None
-    assert data.citation == "" and "user's own" in data.licence and data.notes == ()
+    assert data.citation == "" and "Your own files" in data.licence and data.notes == ()
     assert len(files(tmp_path / "prepared")) == 1 and files(tmp_path / "prepared")[0].startswith("mine-")
 
 

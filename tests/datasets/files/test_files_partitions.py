@@ -77,7 +77,7 @@ def test_what_cannot_be_meant(tmp_path: Path) -> None:
 
     (tmp_path / "year=2024").mkdir()
     (tmp_path / "year=2024" / "a.csv").write_text("year,label\n1,u\n")
-    fails("a.csv: has a column 'year', as its folders have; rename one of them")
+    fails("a.csv has a column 'year', as its folders have; rename one of them")
     (tmp_path / "year=2025" / "month=1").mkdir(parents=True)
     (tmp_path / "year=2025" / "month=1" / "a.csv").write_text("x,label\n1,u\n")
     fails(r"year=2025/month=1/a.csv has the folders year=…/month=…, but year=2024/a.csv has year=…; all files need")

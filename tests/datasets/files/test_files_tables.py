@@ -144,7 +144,7 @@ def test_official_test_set_has_the_columns_of_the_training_set(tmp_path: Path) -
         test_path=write(tmp_path, "a,label\n1,0\n", "no_b.csv"),
     )
     more = write(tmp_path, "a,b,c,label\n1,2,3,0\n", "more.csv")
-    fails(r"more.csv: has a column 'c', which .*a\.csv has not", train, test_path=more)
+    fails(r"more.csv has a column 'c', which .*a\.csv lacks", train, test_path=more)
     assert read(FileSpec(train, more, columns=("b",))).test.X.tolist() == [[2]]  # type: ignore[union-attr]
     words = write(tmp_path, "a,b,label\n1,2,yes\n", "words.csv")
     fails("labels differ: whole numbers in the training set .* but text in the test set", train, test_path=words)
@@ -155,7 +155,7 @@ def test_files_of_one_set_must_have_the_same_columns(tmp_path: Path) -> None:
     write(tmp_path, "a,label\n1,0\n", "2.csv")
     fails(r"2\.csv: column 'b' is missing; .*1\.csv has it", str(tmp_path))
     write(tmp_path, "a,b,c,label\n1,2,3,0\n", "2.csv")
-    fails(r"2\.csv: has a column 'c', which .*1\.csv has not", str(tmp_path / "*.csv"))
+    fails(r"2\.csv has a column 'c', which .*1\.csv lacks", str(tmp_path / "*.csv"))
 
 
 def test_columns_keep_the_order_given_and_drop_leaves_out(tmp_path: Path) -> None:
@@ -467,15 +467,15 @@ def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b,a,label\n1,2,3,0\n", "the column 'a' is there 2 times"),
+        ("a,b,a,label\n1,2,3,0\n", "the column 'a' occurs 2 times"),
         (
             ",a,label\n0,1,0\n",
-            "column 0 has no name (''), so it seems to hold row numbers; list it in dataset.drop, or",
+            r"column 0 has no name \(''\), so it seems to hold row numbers; list it in dataset.drop, or",
         ),
-        ("Unnamed: 0,a,label\n0,1,0\n", "column 0 has no name ('Unnamed: 0'), so it seems to hold row numbers"),
-        ("a,Unnamed: 0.1,label\n0,1,0\n", "column 1 has no name ('Unnamed: 0.1')"),
-        ("", r"a\.csv: is empty; a table needs names of columns, and at least one row\.$"),
-        ("\n", r"a\.csv: is empty; a table needs"),
+        ("Unnamed: 0,a,label\n0,1,0\n", r"column 0 has no name \('Unnamed: 0'\), so it seems to hold row numbers"),
+        ("a,Unnamed: 0.1,label\n0,1,0\n", r"column 1 has no name \('Unnamed: 0.1'\)"),
+        ("", r"a\.csv is empty; a table needs column names and at least one row\.$"),
+        ("\n", r"a\.csv is empty; a table needs"),
         ("a,label\n", r"a\.csv holds column names but no rows; at least one row is needed\.$"),
         (
             "a,b,label\n1,2,0\n3,4,1\nsecret,5\n6,7,1\n",
@@ -556,7 +556,7 @@ def test_every_truncation_is_one_sentence_or_fewer_rows(tmp_path: Path, name: st
 @pytest.mark.parametrize("format", ["parquet", "arrow", "csv"])
 def test_a_file_of_another_format_is_refused(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.bin").write_bytes(bytes(range(256)) * 4)
-    fails(r"a\.bin: ", str(tmp_path / "a.bin"), format=format)
+    fails(r"a\.bin", str(tmp_path / "a.bin"), format=format)
 
 
 def test_checksums_of_parquet_pages_are_compared(tmp_path: Path) -> None:
@@ -614,7 +614,7 @@ def test_encodings_are_found_out_or_named(tmp_path: Path, encoding: str) -> None
     assert read(FileSpec(str(tmp_path / "a.csv"))).train.y[2] == 'y "z" ³'
     assert read(FileSpec(str(tmp_path / "a.csv"), encoding="cp1250")).train.y[2] == 'y "z" ł'
     for name in ("utf-8", "UTF8", "ascii"):
-        fails(r"a.csv: is no .* text.*dataset.encoding", str(tmp_path / "a.csv"), encoding=name)
+        fails(r"a.csv is not .* text.*dataset.encoding", str(tmp_path / "a.csv"), encoding=name)
 
 
 def test_what_windows_1252_has_not_is_latin_1(tmp_path: Path) -> None:

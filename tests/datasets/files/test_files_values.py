@@ -77,8 +77,8 @@ def test_text_and_missing_labels_are_objects(tmp_path: Path, label: Any, expecte
         (pa.array([2**64 - 1], pa.uint64()), r"holds 1.84467e\+19; classes"),
         ([NOON, NOON], r"is of type timestamp\[us\]; classes must be whole numbers or text"),
         ([[1], [2]], "is of type list<.*>; classes must be"),
-        ([None, None], "holds no label at all; at least one row must have a class"),
-        (["", None], "holds no label at all"),
+        ([None, None], "holds no labels; at least one row must have one"),
+        (["", None], "holds no labels"),
     ],
     ids=str,
 )
@@ -209,7 +209,7 @@ def test_decimal_groups_alone_are_exact(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_no_groups(tmp_path: Path) -> None:
     assert rows(tmp_path, group=[b"a", b"b"]).groups.tolist() == ["a", "b"]  # type: ignore[union-attr]
-    with pytest.raises(DataError, match=r"dataset\.group 'group' holds bytes that are no UTF-8 text; groups must have"):
+    with pytest.raises(DataError, match=r"dataset\.group 'group' holds bytes that are not UTF-8 text; allowed"):
         rows(tmp_path, group=[b"\xff1", b"b"])
 
 

@@ -119,11 +119,11 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
         ({"size": ["1", "2", "big"]}, "column 'size' is text in row 3, counted from 1 without a header, 'big' first"),
         (
             {"paid": ["yes", "perhaps", "no"]},
-            "column 'paid' has 'perhaps' in row 2, counted from 1 without a header; allowed are yes and no",
+            "column 'paid' has 'perhaps' in row 2, counted from 1 without a header; allowed: yes and no",
         ),
         (
             {"when": ["2024-02-30", "2024-02-01", None]},
-            "column 'when' has '2024-02-30' in row 1, counted from 1 without a header; allowed are dates",
+            "column 'when' has '2024-02-30' in row 1, counted from 1 without a header; allowed: dates",
         ),
     ],
 )
