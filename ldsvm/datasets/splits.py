@@ -183,8 +183,8 @@ def _sizes(n: int, train: float, validation: float, test: float, official: int, 
     rounded = any(size and not rows for size, rows in zip(sizes.values(), counts, strict=True))
     if min(counts) < 0 or not counts[0] or rounded or sum(counts) > n:
         rarest = f", {n} of every class, as the rarest has" if classes > 1 else ""
-        rule = "train needs at least one row, no size may be negative or a fraction of a row, their sum may not exceed the rows"
-        raise DataError(f"{text}: {rule}, and {n * classes} are available{rarest}.")
+        rule = "train needs at least one row, no size may be negative or a fraction of a row"
+        raise DataError(f"{text}: {rule}, and {n * classes} rows are available in all{rarest}.")
     return counts
 
 

@@ -113,8 +113,8 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     trial = "production.rollout={shadow_rows: 297, least_agreement: 0.5}"
     assert call("retrain", *rest, trial) == (
         0,
-        "digits version 3: In shadow: all 6 rules hold. It now scores the same rows as digits version 1, and may be promoted after "
-        "297 rows.",
+        "digits version 3: In shadow: all 6 rules hold. It now scores the same rows as digits version 1, and may be "
+        "promoted after 297 rows.",
     )
     assert aliases(tmp_path) == {"champion": 1, "shadow": 3}
     _, removed, second = cards(tmp_path)

@@ -275,7 +275,9 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
     assert deploy() == ["pipeline/pcmac"]
     present.add("pipeline/pcmac")
     changed = tmp_path / "prefect.yaml"
-    changed.write_text(deployments.FILE.read_text("utf-8").replace("The quick start, a minute.", "Digits."), "utf-8")
+    changed.write_text(
+        deployments.FILE.read_text("utf-8").replace("The quick start; takes a minute.", "Digits."), "utf-8"
+    )
     monkeypatch.setattr(deployments, "FILE", changed)
     code = 1
     assert deploy() == ["pipeline/digits"]
