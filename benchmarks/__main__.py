@@ -22,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
         + "\n".join(f"  {name:14s} {text}" for name, text in NAMES.items())
         + "\n\nExcept large_table, pipeline, serve, story, tabular and imports, they need MNIST (data and baselines\n"
         "also 20 newsgroups): set LDSVM_DATA_HOME to the folder with the raw files, or be online. tabular needs\n"
-        "CSV files with the class in the last column, in the folder tables/ there. With --quick, no data are needed.\n\n"
+        "CSV files with the class in the last column, in the folder tables/ there. --quick needs no data.\n\n"
         "To update the results in README and docs/results: python -m benchmarks --all --json-dir docs/measured\n"
         "(three hours), then make measured.",
     )
