@@ -223,7 +223,9 @@ def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared
         with _alone(folder.parent):  # another process may be at it, or have finished meanwhile
             intact = stored_arrays.intact(folder)
             if os.path.lexists(folder) and not intact:
-                warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
+                warnings.warn(
+                    f"{folder} is rebuilt: its content has changed since it was written.", UserWarning, stacklevel=3
+                )
             if config.refresh or not intact:
                 stored_arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))

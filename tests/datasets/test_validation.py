@@ -141,7 +141,7 @@ def test_infinite_values_are_an_error_everywhere(kind: Kind, missing: str) -> No
     done = cleaned(rows_of(kind, [[1, 2, 0], [INF, 0, 4], [5, -INF, 6]], columns=("a", "b", "c")), missing)
     text = (
         "rows: values are infinite in columns 'a', 'b' (rows 2, 3, "
-        "counted from 1 without a header): only finite ones are allowed."
+        "counted from 1 without a header); allowed: finite values."
     )
     assert said(done) == [("error", text)]
 
@@ -194,7 +194,7 @@ def test_labels_of_other_types_are_an_error(y: np.ndarray[Any, Any]) -> None:
 def test_only_the_wanted_classes_stay_whatever_is_wrong_with_the_others() -> None:
     X = np.array([[1], [NAN], [2], [3], [4]], np.float32)
     done = cleaned(Rows(X, texts("mac", "cat", "pc", "dog", "mac")), "refuse", ["pc", "mac"])
-    assert said(done) == [("warning", "rows: 2 of 5 rows are of other classes: left out.")]
+    assert said(done) == [("warning", "rows: 2 of 5 rows are of other classes and left out.")]
     assert done.kept.tolist() == [0, 2, 4] and done.rows.y.tolist() == ["mac", "pc", "mac"]
 
 
@@ -203,8 +203,8 @@ def test_row_numbers_are_those_before_anything_was_left_out() -> None:
     done = cleaned(Rows(X, texts(None, "no", "a", "b", "no", "a")), "drop", ["a", "b"])
     assert [text for _, text in said(done)] == [
         "rows: the label is missing in row 1, counted from 1 without a header: left out.",
-        "rows: 2 of 5 rows are of other classes: left out.",
-        "rows: values are infinite in column 0 (row 6, counted from 1 without a header): only finite ones are allowed.",
+        "rows: 2 of 5 rows are of other classes and left out.",
+        "rows: values are infinite in column 0 (row 6, counted from 1 without a header); allowed: finite values.",
         "rows: values are missing in column 0 (row 3, counted from 1 without a header): 1 of 3 rows left out.",
     ]
     assert done.kept.tolist() == [3, 5]
@@ -481,7 +481,9 @@ def test_a_column_that_counts_the_rows_is_told() -> None:
         done = clean(rows, missing="refuse", classes=None, what="training data", official=official)
         return [finding.text for finding in done.findings]
 
-    assert said(rows) == ["training data: columns 'id', 'down' count the rows: list what is no input in dataset.drop."]
+    assert said(rows) == [
+        "training data: columns 'id', 'down' number the rows; list columns that are no inputs in dataset.drop."
+    ]
     assert "infinite" in said(Rows(np.full((n, 1), np.inf, dtype=np.float32), rows.y))[0]
     assert not said(rows, official=True) and not said(rows.take(noise)) and not said(rows.take(np.arange(19)))
 

@@ -198,7 +198,7 @@ def test_a_package_that_is_absent_is_a_row(place: Path, monkeypatch: pytest.Monk
         lookup("lightgbm").make()
     result, judged = competed(config(place, "{mine: {estimator: lightgbm, search: default}}"))
     assert judged is None and str(result.failure) == (
-        "not run: lightgbm is not installed; pip install 'ldsvm[rivals]' brings it"
+        "not run: lightgbm is not installed; install it with: pip install 'ldsvm[rivals]'"
     )
 
 
@@ -206,7 +206,7 @@ def test_a_package_that_is_in_no_extra_is_named_by_itself(place: Path, monkeypat
     monkeypatch.setitem(sys.modules, "xrfm", None)
     result, judged = competed(config(place, "{mine: {estimator: xrfm, search: default}}"))
     assert judged is None
-    assert str(result.failure).endswith("not run: xrfm is not installed; pip install xrfm brings it")
+    assert str(result.failure).endswith("not run: xrfm is not installed; install it with: pip install xrfm")
 
 
 class Machine:

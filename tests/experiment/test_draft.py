@@ -82,7 +82,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     assert config.methods["ours"].search["n_basis"] == [12, 36, 54]  # half of 72 training rows, and three quarters
 
 
-@pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, the training rows are 72")
+@pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, but there are only 72")
 def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
     drafted: Drafted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,10 +99,14 @@ def _keep_apart(sets: list[Found], cache_dir: Path, kept: Path) -> None:
         if all(folder.is_relative_to(kept) for folder in folders):
             continue
         if any(folder.is_relative_to(cache_path) for folder in folders):
-            raise DataError(f"cache_dir={str(cache_dir)!r} holds files of {found.given}: choose a folder of its own.")
+            raise DataError(
+                f"cache_dir={str(cache_dir)!r} holds files of {found.given}; choose another folder for prepared data."
+            )
         deep = found.format == "text" or "**" in found.given or bool(found.values)
         if deep and cache_path.is_relative_to(found.root.resolve()):
-            raise DataError(f"cache_dir={str(cache_dir)!r} is inside {found.given}: choose a folder of its own.")
+            raise DataError(
+                f"cache_dir={str(cache_dir)!r} is inside {found.given}; choose another folder for prepared data."
+            )
 
 
 def _image_shape(found: Found) -> tuple[int, int] | None:

@@ -107,7 +107,7 @@ class Journal:
             raise DataError(f"{self._path}: the journal of trials cannot be read ({error}).") from error
         bad = [i for i, line in enumerate(lines) if line and not line.endswith(CUT) and not self._take(line)]
         if bad:
-            what = f"{listing('row', bad)} cannot be read, what they held is done again"
+            what = f"{listing('row', bad)} cannot be read; their trials are run again"
             warnings.warn(f"{self._path}: {what}.", UserWarning, stacklevel=3)
 
     def _append(self, line: bytes) -> None:

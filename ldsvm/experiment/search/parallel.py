@@ -139,7 +139,7 @@ class Cluster:
         except RayTaskError as error:
             return _failed(flight.job, failure_of(error.cause))
         except LocalRayletDiedError as error:
-            raise ClusterFailed("Ray ended in the middle of a search; its finished trials are kept.") from error
+            raise ClusterFailed("Ray ended during the search; finished trials are kept.") from error
         except RayError:  # the process of the job, or its machine, is gone
             how = crash(flight.word)
             if how or flight.retries == 0:  # what crashed would do so again
