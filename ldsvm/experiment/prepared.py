@@ -206,7 +206,7 @@ def _check_costs(config: Config, y: Any) -> None:
     for problem in config.problems if config.costs is not None else ():
         if (n := len(np.unique(relabel(y, problem.labels)))) > 2:
             raise DataError(
-                f"costs are for two classes, but {problem.name} has {n:,}; leave costs out, or choose two with "
+                f"costs are for two classes, but {problem.name} has {n:,}; leave costs out, or choose two classes with "
                 "dataset.classes."
             )
 

@@ -111,5 +111,5 @@ def test_rows_unlike_the_training_make_it_doubtful(drift: Drift) -> None:
 
 
 def test_all_of_the_rows_are_100_percent() -> None:
-    assert Estimate(0.49, 0.0, 1.0, doubtful=False).sentence.endswith(": 49 % (0 to 100 %).")
-    assert Estimate(0.0123, 0.00456, 0.999, doubtful=False).sentence.endswith(": 1.2 % (0.46 to 100 %).")
+    assert Estimate(0.49, 0.0, 1.0, doubtful=False).sentence.endswith(": 49 % (95 % interval 0 to 100 %).")
+    assert Estimate(0.0123, 0.00456, 0.999, doubtful=False).sentence.endswith(": 1.2 % (95 % interval 0.46 to 100 %).")

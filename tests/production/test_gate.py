@@ -181,11 +181,11 @@ def answered(gain: int, loss: int, n: int = 60) -> Both:
         ({"threshold": 0.3}, "log_loss", 0.31, 0.4, "log_loss is 0.31, above 0.3"),
         ({"threshold": -0.3}, "neg_log_loss", -0.31, -0.4, "neg_log_loss is -0.31, below -0.3"),
         ({"min_absolute_change": 0.05}, "roc_auc", 0.93, 0.9,
-         "roc_auc rises by 0.03 from 0.9, needed: it rises by ≥ 0.05 (min_absolute_change)"),
+         "roc_auc rises by 0.03 from 0.9, needed: a rise by at least 0.05 (min_absolute_change)"),
         ({"min_relative_change": 0.3}, "log_loss", 0.3, 0.4,
          "log_loss falls by 0.1 from 0.4, needed: a fall by at least 0.12 (min_relative_change)"),
         ({"min_relative_change": 0.3}, "neg_log_loss", -0.3, -0.4,
-         "neg_log_loss rises by 0.1 from -0.4, needed: it rises by ≥ 0.12 (min_relative_change)"),
+         "neg_log_loss rises by 0.1 from -0.4, needed: a rise by at least 0.12 (min_relative_change)"),
     ],
 )  # fmt: skip
 def test_rules_in_any_metric_know_which_way_is_better(

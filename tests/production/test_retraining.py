@@ -319,7 +319,7 @@ def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Pat
     pd.concat([frame] * 40, ignore_index=True).to_parquet(place / "in" / "1.parquet")
     reading = new_rows.read(settings)
     with pytest.raises(
-        DataError, match=r" to validate, \d to judge, without those that equal other rows; allowed: .*10"
+        DataError, match=r" validation and \d holdout rows, without those that equal other rows; allowed: .*10"
     ):
         divide(settings, reading, new_rows.find_new(settings, reading, then))
 
@@ -404,7 +404,7 @@ def test_rows_that_come_between_look_and_challenge_are_looked_at_first(place: Pa
     found = promotion.inspect_data(settings, None)
     promotion.challenge(settings, None, found.sha256)
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
-    with pytest.raises(DataError, match=r"were changed after they were looked at; start again\.$"):
+    with pytest.raises(DataError, match=r"were changed after they were inspected; run again\.$"):
         promotion.challenge(settings, None, found.sha256)
 
 
@@ -433,7 +433,7 @@ def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch
         return found
 
     monkeypatch.setattr(new_rows, "load_source", load)
-    with pytest.raises(DataError, match=r"was changed while it was read; start again\.$"):
+    with pytest.raises(DataError, match=r"was changed while it was being read; run again\.$"):
         new_rows.read(settings)
 
 
@@ -452,7 +452,7 @@ def test_matrices_without_times_are_refused_before_anything_is_trained(place: Pa
     np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str))
     settings = config(place, f"dataset.path={place / 'm.npz'}", "dataset.drop=[]", "dataset.label=null")
     with pytest.raises(
-        DataError, match=r"npz data are one file, .* allowed: an array of times in it, dataset\.time\.$"
+        DataError, match=r"npz data are a single file, .* allowed: an array of times in it, dataset\.time\.$"
     ):
         promotion.inspect_data(settings, None)
     np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str), times=frame["when"])
@@ -674,7 +674,7 @@ def test_rows_and_drift_decide(new: int, drift: Drift | None, rules: dict[str, A
         (Changes(0, 300, late=100), None, {}, "alarm", "the champion was trained with a wrong time"),
         (Changes(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
         (Changes(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
-        (Changes(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
+        (Changes(100, 300), moved(4), {}, "alarm", "run again with production.acknowledge=true."),
         (Changes(100, 300), moved(4), {"acknowledge": True}, "retrain", "A person has acknowledged this."),
         (Changes(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "A person has acknowledged this."),
         (
@@ -698,7 +698,7 @@ def test_numbers_and_reasons_read_as_sentences() -> None:
     assert moved(1).sentences == ["1 of 4 inputs has drifted (stability index): 0 (1.00)."]
     rules = ProductionConfig.model_validate({"model": "m", "drift": {"psi": 0.2}})
     decision = retraining.decide(rules, Changes(100, 300, lost=200, late=200), moved(4, ("dog",)))
-    causes = ["200 of", "200 rows came", "New labels are", "100 % of"]
+    causes = ["200 of", "200 rows came", "New labels raise", "100 % of"]
     starts = [*causes, "100 new", "4 of 4", "New labels: dog.", "Look"]
     assert [said.startswith(start) for said, start in zip(decision.reasons, starts, strict=True)] == [True] * 8
 
@@ -732,7 +732,7 @@ def test_the_search_is_around_the_champion() -> None:
     ("change", "message"),
     [
         ("production.method=linear", r'production.method "linear"'),
-        ("split.repeats=2", "production keeps one model"),
+        ("split.repeats=2", "production needs one model"),
         ("production.gate.error_percents=1", "error_percents"),
         ("production.holdout=1", "production.holdout"),
         ("production.model='a b'", "production.model"),
@@ -790,7 +790,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     refusing = config(place, "features=[table]", "production.schema=refuse")
     edit = re.escape(f"edit {settings.results / 'schema.yaml'}.")
     with pytest.raises(
-        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained, .*; to allow more, {edit}"
+        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained .*; to allow more, {edit}"
     ):
         promotion.inspect_data(refusing, champion)
     prepared = promotion.challenge(settings, None).prepared

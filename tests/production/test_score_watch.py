@@ -116,7 +116,7 @@ def test_a_stop_keeps_what_was_scored_and_the_next_run_goes_on(
     model, then = trained
     asked, done = job(tmp_path, half_moved()), scoring._scored
     stopping = Watch(then, CLASSES, RULES, stop=True)
-    with pytest.raises(Alarm, match=r"^rows 601 to 800 .* no output was written: .*production\.score\.drift=warn\.$"):
+    with pytest.raises(Alarm, match=r"^rows 601 to 800 .* wrote no output: .*production\.score\.drift=warn\.$"):
         scoring.score(asked, model, watch=stopping)
     assert not asked.output.exists()
     assert stopping.rows == 800
@@ -176,7 +176,7 @@ def test_the_comparison_lies_beside_the_output_and_replaces_nothing_of_somebody_
     assert drift_file(tmp_path / "out.csv") == file  # an earlier one of ours
     for text in ("no JSON", "{}", "[]"):
         file.write_text(text, "utf-8")
-        with pytest.raises(DataError, match=r"out\.csv\.drift\.json: exists and is no comparison of scored rows"):
+        with pytest.raises(DataError, match=r"out\.csv\.drift\.json exists and is not a comparison of scored rows"):
             drift_file(tmp_path / "out.csv")
 
 

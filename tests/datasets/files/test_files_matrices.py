@@ -191,9 +191,9 @@ def test_svmlight_without_any_value(tmp_path: Path) -> None:
 
 def test_fields_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     rule = "format npz; leave dataset.drop out; allowed: path, .* time"
-    fails(f"dataset.drop means nothing for {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
+    fails(f"dataset.drop does not apply to {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
     rule = "format svmlight; leave dataset.label out; allowed"
-    fails(f"dataset.label means nothing for {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
+    fails(f"dataset.label does not apply to {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
 
 
 def test_a_label_that_only_tables_have_is_to_be_left_out(tmp_path: Path) -> None:
