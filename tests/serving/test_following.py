@@ -121,7 +121,8 @@ def test_the_folder_follows_the_alias(
     assert following.look() == folder.state() == State(1, "versions/1-run1/model.skops", "", 2)
     assert shelf.copied == [1, 2, 3]
     assert [line for line in caplog.messages if "answer" in line] == [
-        "people version 1 now answers", caplog.messages[2], "people version 3 now answers", "people version 1 now answers",
+        "people version 1 now answers", caplog.messages[2], "people version 3 now answers",
+        "people version 1 now answers",
     ]  # fmt: skip
     assert caplog.messages[2].endswith("; version 1 goes on answering")
 

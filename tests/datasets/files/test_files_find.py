@@ -92,7 +92,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
     fails("holds files of 2 formats; set dataset.format to one of csv, tsv", tmp_path)
     assert len(read(FileSpec(str(tmp_path), format="tsv")).train) == 2
     fails(r"matches files of 2 formats \(csv, tsv\); all must have the same", tmp_path / "*.?sv")
-    fails("holds no parquet file \(ending in .parquet, .pq\)", tmp_path, format="parquet")
+    fails(r"holds no parquet file \(ending in .parquet, .pq\)", tmp_path, format="parquet")
     fails("stands for 2 files, but npz data are one file", tmp_path / "d")
     fails(
         "a.csv is csv but .*a.npz is npz: both must be alike", tmp_path / "a.csv", test_path=str(tmp_path / "d/a.npz")
