@@ -222,7 +222,7 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
         count = sum(len(result.trials) for result in outcome.results)
         mean = "mean " if len(splits) > 1 else ""
         again = "" if missing else "unchanged since an earlier run: "
-        news(outcome.failure or f"{again}{count} trials, {mean}test error {percent(outcome.error)}")
+        news(outcome.failure or f"{again}{count} trial{'s' * (count != 1)}, {mean}test error {percent(outcome.error)}")
     if outcome.failure and not outcome.foreseen:
         raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
     return str(outcome.folder) if missing else Completed(name="Cached", data=str(outcome.folder))

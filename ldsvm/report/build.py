@@ -23,6 +23,7 @@ from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.config.split import CrossValidationConfig
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.mac.state import Reason
 from ldsvm.methods import lookup
 from ldsvm.metrics import DEFAULT, Answers
 from ldsvm.report import claims, differences, html, metric_tables, tables
@@ -119,7 +120,7 @@ def projections(
     caption = (
         f"{most:,} training points as reduced by each method, with its test error. A single dimension is spread out by "
         "class; of more than two, the plane that separates the classes best is shown. A method that was trained on "
-        "finer classes than the problem's is coloured by these."
+        "finer classes than the problem's shows them in its panel."
     )
     drawing = draw_projections(panels, f"{title_of(config, problem)}{where}")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
@@ -185,7 +186,8 @@ def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, 
 
 
 def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture:
-    steps, stop = len(result.history) - 1, result.stop_reason or "of an unknown reason"
+    steps, reasons = len(result.history) - 1, {reason.name.lower(): reason.value for reason in Reason}
+    stop = reasons.get(result.stop_reason or "", "of an unknown reason")
     alt = f"Objectives and errors of {result.method} over {steps} iterations of its training."
     drawing = plotting.convergence(result.history, f"Training of {result.method}, {problem.name}", result.best_iter)
     return html.Picture(
@@ -259,7 +261,7 @@ def _sentence_on_labels(config: Config, problem: ProblemConfig, outcomes: Sequen
     names = [o.method for o in outcomes if config.methods[o.method].labels not in (None, problem.labels)]
     if not names:
         return ""
-    text = "was trained on the labels as in the data; its predictions are converted, but errors during training are not"
+    text = "was trained on the labels as in the data: its predictions are converted, the errors in its figures are not"
     return f"{' and '.join(names)} {text}. "
 
 

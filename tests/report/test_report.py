@@ -93,7 +93,7 @@ def test_the_last_row_is_what_the_largest_class_alone_would_give() -> None:
     )
     for outcome, error in ((one, "50.00"), (mean, "37.50")):
         header, rows = tables.detail([BAD, outcome])
-        assert rows[-1] == ["largest class", error, *["–"] * (len(header) - 2)]
+        assert rows[-1] == ["always largest class", error, *["–"] * (len(header) - 2)]
         assert tables.main([BAD, outcome])[1][-1] == rows[-1][: len(rows[-1]) - len(tables.MORE)]
         assert len(tables.more([BAD, outcome])[1]) == 1
     assert len(tables.detail([BAD])[1]) == 1  # nothing was judged

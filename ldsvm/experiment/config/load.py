@@ -204,8 +204,8 @@ def _check_production(config: Config, path: str | Path) -> None:
     ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
     if not ours:
         raise ConfigError(
-            f'{path}: production.method is "{found.method}"; allowed: a method with estimator ldsvm and without the '
-            "key labels, but methods has none."
+            f'{path}: production.method is "{found.method}"; allowed: a method of ours, such as one with estimator '
+            "ldsvm, without the key labels, but methods has none."
         )
     if found.method not in ours:
         raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))

@@ -197,8 +197,8 @@ class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
     model: its name in the registry. method: the key of its method in `methods`, which must be one of ours.
     holdout: share of the new rows that is never trained on, and on which both models are judged.
     least: number of new rows from which the model is retrained.
-    factor, trials: the search around the champion tries `trials` points, at its parameters and at these divided and
-    multiplied by `factor`.
+    factor, trials: the search around the champion tries `trials` points, each with the champion's parameters, or these
+    divided or multiplied by `factor`.
     lost_share: when more than this share of the champion's rows is gone, nothing is trained until a person has looked;
     1 always trains.
     acknowledge: a person has looked at the data: this run, and later ones on the same data, go on despite the alarm.
