@@ -179,6 +179,17 @@ def test_importances_are_drawn_by_column_the_first_twenty() -> None:
     assert picture.drawing.png.startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [("early_stopping", "the validation error stopped improving."), (None, "of an unknown reason.")],
+)
+def test_a_training_says_in_words_why_it_stopped(stop: str | None, said: str) -> None:
+    config, unused = load_config("conf/digits.yaml", root=ROOT), cast(Any, None)
+    found = Outcome(Path("x"), (replace(FIRST, stop_reason=stop, importances={}),))
+    (picture,) = build.pictures(config, config.problems[0], unused, found)
+    assert picture.caption.endswith(f"Training stopped because {said}")
+
+
 @pytest.mark.slow
 def test_figures_bear_missing_values_and_failed_methods() -> None:
     assert plotting.convergence(FIRST.history, "t").png.startswith(b"\x89PNG")
