@@ -162,7 +162,7 @@ def test_workers_that_always_end_end_the_fit_with_a_sentence(
         return plain(self, calls)
 
     monkeypatch.setattr(Actors, "_each", killing)
-    with pytest.raises(module.WorkerLost, match="1 of 2 workers ended, again and again"):
+    with pytest.raises(module.WorkerLost, match="1 of 2 workers ended repeatedly"):
         model().fit(cut(train, 400), executor=OnRay(2))
 
 

@@ -160,7 +160,9 @@ def test_a_damaged_checkpoint_is_one_sentence(damage: Any, train: Data, tmp_path
     with pytest.raises(Ended):
         model().fit(cut(train), checkpoint=file, callback=ending(2))
     file.write_bytes(file.read_bytes()[:-300] if damage == "cut" else damage)
-    with pytest.raises(CheckpointError, match=r"fit\.npz: is no checkpoint, or damaged .*; remove it to begin anew"):
+    with pytest.raises(
+        CheckpointError, match=r"fit\.npz is not a checkpoint, or is damaged .*; remove it to start again"
+    ):
         model().fit(cut(train), checkpoint=file)
 
 
@@ -186,7 +188,9 @@ def test_a_checkpoint_with_what_no_fit_gives_is_one_sentence(train: Data, valid:
         other = {name: value} if isinstance(value, np.ndarray) else {}
         text = json.dumps(facts if other else facts | {name: value}).encode()
         np.savez(file, **arrays | other | {"facts": np.frombuffer(text, dtype=np.uint8)})
-        with pytest.raises(CheckpointError, match=r"is no checkpoint, or damaged \(.*\); remove it to begin anew"):
+        with pytest.raises(
+            CheckpointError, match=r"is not a checkpoint, or is damaged \(.*\); remove it to start again"
+        ):
             found.load()
     with pytest.raises(CheckpointError, match="its history is not that of a fit"):
         model().fit(cut(train), eval_set=valid, checkpoint=file)

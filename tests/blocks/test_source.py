@@ -42,7 +42,7 @@ def test_bytes_as_pandas_writes_them_are_inputs_where_they_are_of_one_length(tra
     rows = RowBlocks.parquet(tmp_path, "digit", rows=250)
     assert np.array_equal(np.concatenate([rows.read(i)[0] for i in range(len(rows.blocks))]), X)
     parquet.write_table(pa.table({"pixels": [b"abc", b"a"], "digit": [0, 1]}), tmp_path / "a.parquet")
-    with pytest.raises(BlockError, match="'pixels' have from 1 to 3 bytes; they must be of the same length"):
+    with pytest.raises(BlockError, match="'pixels' have 1 to 3 bytes; all must have the same length"):
         RowBlocks.parquet(tmp_path, "digit").read(0)
 
 
@@ -382,7 +382,7 @@ def test_row_numbers_of_pandas_are_no_inputs(name: str, tmp_path: Path) -> None:
 
     table = pandas.DataFrame({name: [3, 1, 7], "a": [1.0, 2.0, 4.0], "c": [0, 1, 1]})
     (table.set_index(name) if name == "pid" else table).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(BlockError, match=f"column '{name}' is pandas' row index; name the inputs by columns="):
+    with pytest.raises(BlockError, match=f"column '{name}' is pandas' row index; name the inputs with columns="):
         RowBlocks.parquet(tmp_path / "a.parquet", "c")
     assert RowBlocks.parquet(tmp_path / "a.parquet", "c", ["a"])
 

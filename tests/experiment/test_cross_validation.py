@@ -147,7 +147,7 @@ def test_groups_are_whole_where_the_table_names_them(table: Path, tmp_path: Path
         split = Split.load(prepared.folder / SPLIT)
         parts = [set(patients[rows]) for rows in (split.train, split.validation, split.test)]
         assert sum(map(len, parts)) == 20
-    assert "and no group has rows in two of these parts" in build.protocol(asked)
+    assert "and rows of a group stay together" in build.protocol(asked)
     many = config(table, tmp_path, "dataset.drop=[]", "dataset.group=patient", split="folds: 21")
     with pytest.raises(
         DataError, match=r"^split\.folds is 21, but dataset\.group patient has 20 distinct values; allowed"

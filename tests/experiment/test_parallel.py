@@ -339,8 +339,8 @@ def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
     [
         ("ray://head:10001", "'ray://head:10001' is not the address of a Ray cluster; allowed: host:port of its head"),
         ("head", "'head' is no address"),
-        ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nobody answers there"),
-        ("127.0.0.1:99999", "nobody answers there"),
+        ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nothing answers there"),
+        ("127.0.0.1:99999", "nothing answers there"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_one_sentence(

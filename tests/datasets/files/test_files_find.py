@@ -95,7 +95,9 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
     fails(r"holds no parquet file \(ending in .parquet, .pq\)", tmp_path, format="parquet")
     fails("stands for 2 files, but npz data are one file", tmp_path / "d")
     fails(
-        "a.csv is csv but .*a.npz is npz: both must be alike", tmp_path / "a.csv", test_path=str(tmp_path / "d/a.npz")
+        "a.csv is csv but .*a.npz is npz: both must have the same",
+        tmp_path / "a.csv",
+        test_path=str(tmp_path / "d/a.npz"),
     )
     fails("its name does not tell the format", tmp_path / "[n]")
     # Tables of two formats may be a training and a test set.
