@@ -225,5 +225,5 @@ def test_a_block_that_a_worker_cannot_read_is_named(train: Data, tmp_path: Any) 
     np.save(tmp_path / "y.npy", train[1])
     rows = RowBlocks.mapped(tmp_path / "X.npy", tmp_path / "y.npy", rows=300)
     (tmp_path / "X.npy").unlink()
-    with pytest.raises(BlockError, match=r"rows 0 to 300 of .*X\.npy: cannot be read"):
+    with pytest.raises(BlockError, match=r"rows 0 to 300 of .*X\.npy cannot be read"):
         model().fit(rows, executor=OnRay(1))
