@@ -372,7 +372,7 @@ def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) ->
     assert score(replace(asked, rows=30), fitted(2)) == 250  # an output of another model and other columns
     if suffix == ".parquet":
         table().to_parquet(asked.output)
-        with pytest.raises(DataError, match="is no output of a scoring"):
+        with pytest.raises(DataError, match="is not an output of a scoring"):
             score(asked, None)
 
 

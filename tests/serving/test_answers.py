@@ -152,7 +152,7 @@ BAD = {
     "an object": (b'{"rows": [{"age": 1, "height": {}}]}', "Row 1, counted from 1 without a header, has {} in column"),
     "a large number": (b'{"rows": [[1, %s]]}' % (b"9" * 400), "Row 1, counted from 1 without a header, has a number"),
     "a larger number": (b'{"rows": [[1, %s]]}' % (b"9" * 5000), "The request has a number with too many digits;"),
-    "half a character": (b'{"rows": [[1, "\\ud800"]]}', "The request has \\ud800, half of a pair and no character;"),
+    "half a character": (b'{"rows": [[1, "\\ud800"]]}', "The request has \\ud800, half of a surrogate pair;"),
     "a key twice": (b'{"rows": [{"age": 1, "age": 2, "height": 3}]}', "The request has the key 'age' more than once"),
     "deep": (b'{"rows": %s1%s}' % (b"[" * 50_000, b"]" * 50_000), "The request is nested too deeply; allowed:"),
     "probabilities": (b'{"rows": [[1, 2]], "probabilities": 1}', "probabilities is 1; allowed: true or false."),
