@@ -1,11 +1,11 @@
-"""Whether a newly trained model, the challenger, takes the place of the one in use, the champion. No MLflow.
+"""Whether a newly trained model, the challenger, replaces the one in use, the champion. No MLflow.
 
-The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
-change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
-all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
-many are the challenger's that a fair coin would rarely give as many. In any metric but the error, coins exchange what
-both say of a row, see `paired`. One champion is challenged many times, and who looks often enough sees anything; so
-each look has a smaller share of the error that is allowed, see `level`.
+The terms are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a minimum absolute and relative
+change against the champion. MLflow does not consider chance, although two equally good models differ on a holdout too.
+So the challenger must also pass McNemar's exact test: of the rows that only one of the two predicts correctly, the
+challenger must win more than a fair coin would plausibly give. For other metrics than the error, coins swap the
+predictions of the two for each row, see `paired`. Since one champion is challenged many times, and repeated tests find
+something by chance sooner or later, each test gets a smaller share of the allowed error probability, see `level`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ldsvm.production.metric_rules import Both, Check, better, metric_checks, pr
 
 @dataclass(frozen=True)
 class Verdict:
-    """All rules that were looked at. The challenger is promoted when every one of them holds.
+    """The checks of all rules. The challenger is promoted if all of them passed.
 
-    doubts: sentences on what no rule asks for, and a person should know.
+    doubts: sentences on problems that no rule covers and that a person should know.
     """
 
     checks: tuple[Check, ...]

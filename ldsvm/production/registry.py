@@ -1,10 +1,10 @@
 """The production model: its versions in MLflow's registry, and their aliases.
 
-`champion` is the version in use, `previous` the one before it, to go back to, and `shadow` a challenger that answers
-beside the champion before it may follow it, see `rollout`. Aliases move under a lock in the folder
-of results, and only after another look at who the champion is: of two retrainings that were judged against the same
-champion only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a
-kill the next process finishes it.
+`champion` is the version in use, `previous` the one before it, for a rollback, and `shadow` a challenger that scores
+the same rows as the champion before it may be promoted, see `rollout`. Aliases move under a lock in the folder of
+results, after a check that the champion has not changed: of two retrainings that were judged against the same champion,
+only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a kill,
+the next process completes it.
 """
 
 from __future__ import annotations

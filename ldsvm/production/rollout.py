@@ -1,8 +1,8 @@
-"""From the gate to the champion by way of the shadow: who answers beside the champion, what is known, who may follow.
+"""From the gate to champion by way of the shadow: who is in shadow, how far it agrees, when it may be promoted.
 
-A challenger in shadow has challenged one champion. While another one is in use, such as after a rollback, it is neither
-asked nor promoted; the next challenger that passes the gate takes its place. What each scoring has compared is a file
-of the challenger's run, named by the content of the rows: written once or once more, it says the same.
+A challenger in shadow has challenged one champion. While another one is in use, such as after a rollback, it neither
+scores nor can be promoted; the next challenger that passes the gate takes its place. The comparison of each scoring is
+a file of the challenger's run, named by the content of the rows, so that scoring them again changes nothing.
 """
 
 from __future__ import annotations

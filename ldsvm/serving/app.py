@@ -88,11 +88,11 @@ class Routes:
         return await self._answered(request, said)
 
     async def about(self, _: Request) -> Response:
-        """Say which routes there are."""
+        """Return the routes."""
         return _json({"model": self.current.settings.model, "routes": ABOUT})
 
     async def schema(self, _: Request) -> Response:
-        """Say which columns a row has, and the classes."""
+        """Return the columns of a row, and the classes."""
         champion = self.current.champion
         if champion is None:
             return _error(503, self.current.sentence())
@@ -102,11 +102,11 @@ class Routes:
         )
 
     async def health(self, _: Request) -> Response:
-        """Say that the process lives."""
+        """Return that the process is alive."""
         return _json({"status": "alive"})
 
     async def ready(self, _: Request) -> Response:
-        """Say which version answers."""
+        """Return which version is loaded."""
         champion = self.current.champion
         if champion is None:
             return _error(503, self.current.sentence())
@@ -114,7 +114,7 @@ class Routes:
         return _json({"model": self.current.settings.model, "version": champion.version, **problem})
 
     async def metrics(self, _: Request) -> Response:
-        """Return what Prometheus reads."""
+        """Return the metrics for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _answered(self, request: Request, said: Any) -> Response:

@@ -1,4 +1,4 @@
-"""What of results goes into the tracking store, from what is on the disk: it can be done again whenever it failed."""
+"""Writes stored results to the tracking store, so that it can be done again after a failure."""
 
 from __future__ import annotations
 

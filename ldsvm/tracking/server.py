@@ -1,4 +1,4 @@
-"""A tracking server that somebody else runs: which one, and what its silence is called. No MLflow."""
+"""A tracking server that somebody else runs: its address, and its errors as TrackingFailed. No MLflow."""
 
 from __future__ import annotations
 
