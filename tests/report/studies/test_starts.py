@@ -138,7 +138,7 @@ def test_page_of_what_was_computed_shows_every_run(found: Found) -> None:
         assert {len(row) for row in table.rows} == {len(table.header)}
     wrong = found.facts["runs"][0]["wrong"]
     assert made.tables[1].rows[0][:2] == ["simplex", "3"] and f"{100 * wrong / 150:.2f}" in made.tables[1].rows[0]
-    assert "200 training" in made.protocol and "test set has no say" in made.protocol
+    assert "200 training" in made.protocol and "test set chooses nothing" in made.protocol
 
 
 @pytest.mark.usefixtures("undrawn")
