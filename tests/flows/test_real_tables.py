@@ -56,7 +56,7 @@ def test_new_finds_out_what_is_there_and_we_are_as_good_as_the_gaussian_svm(
     rows, numbers, categories, out, rarest = TABLES[name]
     file = first_rows(name, rows, tmp_path)
     new.main([str(file), "--output", str(tmp_path / "it.yaml")])
-    assert "holds no names" in capsys.readouterr().out
+    assert "holds values, not names" in capsys.readouterr().out
     config = load_config(tmp_path / "it.yaml", [f"paths.cache={tmp_path / 'cache'}"], root=ROOT)
     (found,) = preparation.prepare(config)
     roles = [column["role"] for column in found.table or ()] or ["number"] * len(found.columns or ())

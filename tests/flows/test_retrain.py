@@ -94,7 +94,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
     asked = json.dumps({"input": str(tmp_path / "in" / "0.parquet"), "output": "y.csv"})
     code, said = call("score", f"production.score={asked}")
-    assert code == 1 and "No version of digits is champion" in said
+    assert code == 1 and "digits has no champion" in said
     assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
     assert call("retrain")[1] == "skip: 0 new rows; production.least is 100."
     rows(slice(600, 800)).to_parquet(tmp_path / "in" / "1.parquet")
@@ -177,7 +177,7 @@ def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> No
     kinds = ["failed", "promoted", "refused", "in_shadow", "failed", "promoted", "rolled_back", "drift"]
     assert [one["kind"] for one in every] == kinds and not any(one["sent"] for one in every)
     assert [one["version"] for one in every] == ["", "1", "2", "3", "", "3", "1", ""]
-    assert "No version of digits is champion" in every[0]["sentence"]
+    assert "digits has no champion" in every[0]["sentence"]
     assert every[2]["sentence"].startswith("digits version 2: Refused: n_basis is 40, above 39; ")
     assert " % of the inputs have drifted" in every[7]["sentence"]
     assert all(

@@ -303,7 +303,9 @@ def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(se
     code, out, err = service.here("up")
     assert (code, out) == (1, "")
     last = err.splitlines()[-1]
-    assert last.startswith("up failed: prefect ended") and last.endswith(f"{service.runs}/logs/service-prefect.log")
+    assert last.startswith("up failed: prefect ended") and last.endswith(
+        f"(log: {service.runs}/logs/service-prefect.log)"
+    )
     assert "Traceback" not in err
     assert service.processes() == {} and not (service.runs / "service").exists()
 
