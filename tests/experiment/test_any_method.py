@@ -158,8 +158,8 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: user_methods.Line", "user_methods.Line is no classifier; allowed: a class with scikit-learn's"),
         ("estimator: user_methods.Needs", "Needs cannot be made without parameters .*; allowed: a class whose param"),
         ("estimator: user_methods.Breaks", r"user_methods.Breaks cannot be made \(SystemExit: no\)\.$"),
-        ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is no import path; allowed: names with"),
-        ("estimator: user_methods..Nearest", "user_methods..Nearest is no import path; allowed: names with a dot"),
+        ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is not an import path; allowed: names"),
+        ("estimator: user_methods..Nearest", "user_methods..Nearest is not an import path; allowed: names a dot"),
         ("estimator: user_methods.Nearest, params: {powr: 1}", r"methods.mine.params.powr .*did you mean \"power\""),
         ("estimator: xgboost.XGBClassifier, search: {depth: [1]}", "methods.mine.search.depth is unknown"),
         (

@@ -361,7 +361,7 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_
     other, _ = drafted("mine.csv", lines, "outcome", *small[:1], *folds)
     said = checked(other.model_copy(update={"methods": {}}))
     assert any("(cross_validation, the first of 4 splits)" in remark.text for remark in said)
-    assert not [remark for remark in said if "test rows wrong" in remark.text]
+    assert not [remark for remark in said if "Few test rows" in remark.text]
     facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
     assert (
         "4 fits on 72 rows) will take roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]

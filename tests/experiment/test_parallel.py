@@ -318,7 +318,7 @@ def test_the_end_of_ray_is_told_and_not_taken_for_failed_jobs(
     list(cluster.map(done, [job(0)]))
     with monkeypatch.context() as patch:
         patch.setattr(ray, "get", dead)
-        with pytest.raises(ClusterFailed, match=r"^Ray ended in the middle of a search;"):
+        with pytest.raises(ClusterFailed, match=r"^Ray ended during the search;"):
             list(cluster.map(done, [job(0), job(1)]))
     assert list(cluster.map(done, [job(0)])) == [done(job(0))]
 
@@ -329,7 +329,7 @@ def test_without_jobs_nothing_starts() -> None:
 
 def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
     list(cluster.map(done, [job(0)]))
-    with pytest.raises(ClusterFailed, match="already; allowed: one cluster at a time"):
+    with pytest.raises(ClusterFailed, match="already in use in this process; allowed: one cluster at a time"):
         list(Cluster(1, None, 1, 1.0).map(done, [job(0)]))
     assert list(cluster.map(done, [job(0)])) == [done(job(0))]
 

@@ -203,7 +203,9 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     assert said.startswith("m version 2 is the champion now, m version 1 is previous; in shadow it gave the champion's")
     assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (two, one, None)
     assert registry.tags(two)["ldsvm.verdict"] == "promoted"
-    with pytest.raises(RegistryFailed, match=r"^No version of m is in shadow; a retraining with production\.rollout"):
+    with pytest.raises(
+        RegistryFailed, match=r"^No version of m is in shadow; to put one there, set production\.rollout"
+    ):
         rollout.promote(registry, rules)
 
 
@@ -218,7 +220,7 @@ def test_a_shadow_of_another_champion_is_neither_asked_nor_promoted(registry: Re
     said: list[str] = []
     assert rollout.load(registry, one, said.append) is None
     assert said[0].startswith("m version 3 has challenged version 2, but m version 1 is the champion, so it is in")
-    with pytest.raises(RegistryFailed, match="is in shadow no more; the next challenger"):
+    with pytest.raises(RegistryFailed, match="is no longer in shadow; the next challenger"):
         rollout.promote(registry, RolloutConfig(force=True))
     assert registry.get() == one
     registry.rollback()

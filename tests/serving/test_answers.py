@@ -169,7 +169,7 @@ BAD = {
 }  # fmt: skip
 BAD_CSV = {
     "nothing": (b"", "The request is not valid CSV: No columns to parse from file."),
-    "no rows": (b"height,age\n", "The request has no rows; allowed: at least one below"),
+    "no rows": (b"height,age\n", "The request has no rows; allowed: at least one row below"),
     "an absent column": (b"height\n1\n", "The request has no column 'age'; the model needs"),
     "a word": (b"height,age\n1,x\n", "Row 1, counted from 1 without a header, has 'x' in column 'age';"),
     "a gap": (b"height,age\n1,\n", "Row 1, counted from 1 without a header, has '' in column 'age';"),
