@@ -29,7 +29,7 @@ Raw files are read from the folder in the environment variable LDSVM_DATA_HOME (
 prepared files go to paths.cache (data/prepared/).
 exit codes: 0 done and nothing damaged, 2 something damaged or a mistake in the command.
 """
-HEADER = ("name", "rows", "features", "classes", "MB", "licence", "its files")
+HEADER = ("name", "rows", "features", "classes", "MB", "licence", "status")
 
 
 def main(arguments: Sequence[str], *, cache_dir: Path, entries: Mapping[str, Entry] | None = None) -> int:
