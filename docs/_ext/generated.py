@@ -96,9 +96,9 @@ def spelled(annotation: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(spelled(part) for part in inner))
     if origin in (list, tuple):
-        return f"a list of {spelled(inner[0])}"
+        return f"a list of {spelled(inner[0])}".replace("a section", "sections")
     if origin is dict:
-        return f"a mapping to {spelled(inner[1])}"
+        return f"names with {spelled(inner[1])} each"
     name = getattr(annotation, "__name__", str(annotation))
     if inside(annotation):
         return "a section" if name not in ("Range", "Step") else name.lower()
@@ -126,7 +126,7 @@ def default(field: Any) -> str:
     from pydantic import BaseModel
 
     if field.is_required():
-        return "none: say it here or in `conf/base.yaml`"
+        return "required, here or in `conf/base.yaml`"
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel):
         return "the section's defaults"
