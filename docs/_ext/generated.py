@@ -98,7 +98,7 @@ def spelled(annotation: Any) -> str:
     if origin in (list, tuple):
         return f"a list of {spelled(inner[0])}".replace("a section", "sections")
     if origin is dict:
-        return f"names with {spelled(inner[1])} each"
+        return f"a mapping to {spelled(inner[1])}"
     name = getattr(annotation, "__name__", str(annotation))
     if inside(annotation):
         return "a section" if name not in ("Range", "Step") else name.lower()
