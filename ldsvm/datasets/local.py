@@ -65,7 +65,7 @@ def refuse_special(path: Path) -> None:
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
-        raise DataError(f"{path}: is a {kind}; allowed are regular files and folders of them.")
+        raise DataError(f"{path}: is a {kind}; allowed: regular files and folders of them.")
 
 
 def missing(entry: Entry, places: Places, name: str, how: str) -> str:

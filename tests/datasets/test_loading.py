@@ -107,7 +107,7 @@ def test_a_raw_file_that_is_a_pipe_is_not_opened(mini: Mini, tmp_path: Path) -> 
     home = mini.write(tmp_path / "raw")
     (path := home / "t10k-labels-idx1-ubyte").unlink()
     os.mkfifo(path)
-    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is a pipe; allowed are regular files"):
+    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is a pipe; allowed: regular files"):
         load("mnist", cache_dir=tmp_path / "prepared", data_home=home, entries=mini.entries)
 
 

@@ -155,7 +155,7 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: nowhere.Classifier", r"methods.mine: estimator nowhere.Classifier: nowhere cannot be imported \("),
         ("estimator: user_methods.Nearer", "estimator user_methods.Nearer is 'None'; allowed: a class with fit"),
         ("estimator: user_methods.function", "estimator user_methods.function is .*; allowed: a class with fit"),
-        ("estimator: user_methods.Line", "user_methods.Line is no classifier; allowed: a class with scikit-learn's"),
+        ("estimator: user_methods.Line", "user_methods.Line is not a classifier; allowed: a class with scikit-learn's"),
         ("estimator: user_methods.Needs", "Needs cannot be made without parameters .*; allowed: a class whose param"),
         ("estimator: user_methods.Breaks", r"user_methods.Breaks cannot be made \(SystemExit: no\)\.$"),
         ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is not an import path; allowed: names"),

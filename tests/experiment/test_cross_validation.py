@@ -127,7 +127,7 @@ def test_the_report_has_means_deviations_and_tests(table: Path, tmp_path: Path) 
     each = differences.split_rows(outcomes)[1]
     assert len(each) == 12 and each[0][:2] == ["linear SVM", "0"]
     text = build.note(asked, asked.problems[0], outcomes)
-    assert "Cross-validation: 2 folds, drawn 2 times, so that every row is tested 2 times; of the rows outside" in text
+    assert "Cross-validation: 2 folds, drawn 2 times, so that every row is tested 2 times. Of the rows outside" in text
     assert "(1/4 + 1) times that of the differences, not 1/4 times; both hold for all" in text
     asked.results.mkdir(parents=True)
     preparation.save(splits, asked.results / publish.FACTS)

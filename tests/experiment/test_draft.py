@@ -148,7 +148,7 @@ def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
     with pytest.raises(
         DataError,
         match=r"wide\.csv: column 'age' is infinite or beyond .* in row 5, "
-        r"counted from 1 without a header; allowed are fin",
+        r"counted from 1 without a header; allowed: fin",
     ):
         drafted("wide.csv", ["age,colour,outcome", *lines])
 

@@ -139,7 +139,7 @@ def _checked(X: Any, given: str, name: str) -> Any:
             f"{given}: {name} has {X.shape[0]} rows and {X.shape[1]} columns; at least one of each is needed."
         )
     if X.shape[1] > WIDEST:
-        raise DataError(f"{given}: {name} has {X.shape[1]:,} columns; allowed are at most {WIDEST:,}.")
+        raise DataError(f"{given}: {name} has {X.shape[1]:,} columns; allowed: at most {WIDEST:,}.")
     if hasattr(X, "indptr"):
         X.sum_duplicates()
         which = np.unique(np.searchsorted(X.indptr, np.flatnonzero(np.isinf(X.data)), side="right") - 1)

@@ -113,7 +113,7 @@ def _refuse_other_types(name: str, pieces: Sequence[Any], given: str, spelling: 
     for kind in (piece.type for piece in pieces):
         if not (is_text(kind) or is_number(kind) or is_day(kind)):
             raise DataError(
-                f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
+                f"{given}: column {shown(name)} is of type {kind}; allowed: numbers, words, yes/no, dates and "
                 f"texts{rule}."
             )
 

@@ -282,7 +282,7 @@ def test_latin_1_where_it_is_no_utf_8(tmp_path: Path) -> None:
 def test_a_type_without_a_role_is_refused(tmp_path: Path) -> None:
     table = pa.table({"city": ["x", "y"], "part": [{"a": 1}, {"a": 2}], "label": [0, 1]})
     pq.write_table(table, tmp_path / "a.parquet")
-    fails("column 'part' is of type struct.*; allowed are numbers, words, yes/no, dates", str(tmp_path / "a.parquet"))
+    fails("column 'part' is of type struct.*; allowed: numbers, words, yes/no, dates", str(tmp_path / "a.parquet"))
 
 
 COMMA = 'set dataset.decimal to "," if the comma is the decimal mark'
