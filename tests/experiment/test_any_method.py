@@ -159,7 +159,10 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: user_methods.Needs", "Needs cannot be made without parameters .*; allowed: a class whose param"),
         ("estimator: user_methods.Breaks", r"user_methods.Breaks cannot be made \(SystemExit: no\)\.$"),
         ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is not an import path; allowed: names"),
-        ("estimator: user_methods..Nearest", "user_methods..Nearest is not an import path; allowed: names joined by dots"),
+        (
+            "estimator: user_methods..Nearest",
+            "user_methods..Nearest is not an import path; allowed: names joined by dots",
+        ),
         ("estimator: user_methods.Nearest, params: {powr: 1}", r"methods.mine.params.powr .*did you mean \"power\""),
         ("estimator: xgboost.XGBClassifier, search: {depth: [1]}", "methods.mine.search.depth is unknown"),
         (

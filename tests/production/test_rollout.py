@@ -182,7 +182,7 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     two = register(1, one)
     assert registry.put_in_shadow(two, one) and registry.get(SHADOW) == two and registry.get() == one
     rules = RolloutConfig(shadow_rows=300, least_agreement=0)
-    with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: 0 rows were compared, and production\."):
+    with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: 0 rows were compared; production\."):
         rollout.promote(registry, rules)
     assert scored(registry, one, tmp_path).rows == 250
     assert scored(registry, one, tmp_path, "again.parquet").rows == 250
@@ -219,7 +219,9 @@ def test_a_shadow_of_another_champion_is_neither_asked_nor_promoted(registry: Re
     registry.rollback()
     said: list[str] = []
     assert rollout.load(registry, one, said.append) is None
-    assert said[0].startswith("m version 3 has challenged version 2, but m version 1 is the champion, so it is in")
+    assert said[0].startswith(
+        "m version 3 has challenged version 2, but m version 1 is the champion, so it is no longer in"
+    )
     with pytest.raises(RegistryFailed, match="is no longer in shadow; the next challenger"):
         rollout.promote(registry, RolloutConfig(force=True))
     assert registry.get() == one
