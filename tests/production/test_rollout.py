@@ -196,7 +196,7 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     assert rollout.compared(registry, two).rows == 310
     assert registry.tags(two)["ldsvm.agreement"] == every.text
     strict = RolloutConfig(shadow_rows=310, least_agreement=1)
-    with pytest.raises(RegistryFailed, match=r"of 310 rows, and production\.rollout\.least_agreement asks for 100\.0"):
+    with pytest.raises(RegistryFailed, match=r"of 310 rows; production\.rollout\.least_agreement asks for 100\.0"):
         rollout.promote(registry, strict)
     assert registry.get() == one
     said = rollout.promote(registry, rules)
