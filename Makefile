@@ -10,19 +10,19 @@ PREFECT_PORT = 4200
 DATA =
 
 help:
-	@echo 'make run    quick start: install if needed, then the experiment in CONFIG (conf/digits.yaml): minutes the first time'
-	@echo 'make test   lint, types and tests, some minutes; FAST=1 for the work between commits, about a minute: without what'
-	@echo '            starts servers, clusters or whole flows (pytest -m server) and what takes seconds (-m slow)'
+	@echo 'make run    quick start: install if needed, then run the experiment CONFIG (conf/digits.yaml); minutes the first time'
+	@echo 'make test   lint, types and tests, some minutes; FAST=1, about a minute, leaves out tests that'
+	@echo '            start servers, clusters or whole flows (pytest -m server) or take seconds (-m slow)'
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
-	@echo 'make ui     the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
-	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1 in small, 13 minutes'
-	@echo 'make up     Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, with what prefect.yaml deploys;'
-	@echo '            its runs reach data/, LDSVM_DATA_HOME, RUNS and the folders of DATA'
-	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
-	@echo 'make measured  the tables of README.md and docs/results anew from docs/measured'
-	@echo 'make docs   the site, in docs/_build/html, with the figures of the gallery; opens it where there is a browser'
-	@echo 'make lock   write requirements.lock anew from pyproject.toml'
+	@echo 'make ui     serve the MLflow pages of the runs in RUNS (runs) on http://127.0.0.1:PORT (5000)'
+	@echo 'make paper  every table and figure of the paper, about two hours; FAST=1: small versions, 13 minutes'
+	@echo 'make up     start Prefect (PREFECT_PORT, 4200), MLflow (PORT, 5000) and a worker, and deploy prefect.yaml;'
+	@echo '            deployed runs may use data/, LDSVM_DATA_HOME, RUNS and the folders in DATA'
+	@echo 'make status show the state of these services, and the deployments; make down stops them'
+	@echo 'make measured  update the tables of README.md and docs/results from docs/measured'
+	@echo 'make docs   build the site, in docs/_build/html, with the figures of the gallery, and open it in a browser, if any'
+	@echo 'make lock   write requirements.lock again from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
 run: $(READY)

@@ -17,27 +17,29 @@ from ldsvm.datasets import DataError
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Run one benchmark, or all. Exit status 0 when every bar holds, 1 when one falls short.",
+        description="Run one benchmark or all. Exit code 0 if every bar (target) holds, else 1.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="benchmarks:\n"
-        + "\n".join(f"  {name:9s} {text}" for name, text in NAMES.items())
-        + "\n\nAll but large_table, pipeline, serve, story, tabular and imports need MNIST, data and baselines also\n"
-        "20 newsgroups: set LDSVM_DATA_HOME to their folder, or be online. tabular needs tables/ there, files of a\n"
-        "CSV dialect with the class in the last column. With --quick none needs more than what is installed.\n\n"
-        "What README and docs/results quote: python -m benchmarks --all --json-dir docs/measured (three hours),\n"
-        "then make measured.",
+        + "\n".join(f"  {name:14s} {text}" for name, text in NAMES.items())
+        + "\n\nExcept large_table, pipeline, serve, story, tabular and imports, they need MNIST (data and baselines\n"
+        "also 20 newsgroups): set LDSVM_DATA_HOME to the folder with the raw files, or be online. tabular needs\n"
+        "CSV files with the class in the last column, in the folder tables/ there. --quick needs no data.\n\n"
+        "To update the results in README and docs/results: python -m benchmarks --all --json-dir docs/measured\n"
+        "(three hours), then make measured.",
     )
     parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
-    parser.add_argument("--all", action="store_true", help="run all, each in a process of its own")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions here")
-    parser.add_argument("--json-dir", type=Path, metavar="DIR", help="the same in DIR, as NAME.json")
+    parser.add_argument("--all", action="store_true", help="run all, each in its own process")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows, bars, machine and versions to FILE")
+    parser.add_argument("--json-dir", type=Path, metavar="DIR", help="write them to DIR/NAME.json")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small sizes, on scikit-learn's digits, to see that it works: bars are shown but do not count;"
-        " seconds, but minutes for large_table, pipeline, serve, shards and story, which start servers",
+        help="small sizes on scikit-learn's digits, to see that it works; bars are shown but do not count; takes"
+        " seconds, or minutes for large_table, pipeline, serve, shards and story, which start servers",
     )
-    parser.add_argument("--full", action="store_true", help="tabular: all rows of each table, not 5,000 at most")
+    parser.add_argument(
+        "--full", action="store_true", help="tabular only: all rows of each table, instead of at most 5,000"
+    )
     return parser
 
 
@@ -47,16 +49,16 @@ def main() -> int:
     if arguments.all == bool(arguments.name):
         parser.error("give either NAME or --all")
     if arguments.full and arguments.name != "tabular":
-        parser.error("--full is for tabular")
+        parser.error("--full is for tabular only")
     if arguments.json and arguments.all:
-        parser.error("--json is for one benchmark; with --all give --json-dir")
+        parser.error("--json is for one benchmark; use --json-dir with --all")
     if arguments.json_dir:
         if not arguments.json_dir.is_dir():
-            parser.error(f"--json-dir {arguments.json_dir} must be a folder that exists")
+            parser.error(f"--json-dir {arguments.json_dir} must be an existing folder")
         if not arguments.all:
             arguments.json = arguments.json_dir / f"{arguments.name}.json"
     if arguments.json and (arguments.json.is_dir() or not arguments.json.resolve().parent.is_dir()):
-        parser.error(f"--json {arguments.json} must be a file in a folder that exists")
+        parser.error(f"--json {arguments.json} must be a file in an existing folder")
     return _run_all(arguments) if arguments.all else _run_one(arguments)
 
 

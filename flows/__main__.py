@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from ldsvm.report.studies.config import StudyConfig
 
 NAMES = {
-    "pipeline": "the whole experiment: data, search of every method, report",
-    "prepare": "only the data: load, check, split, into the cache",
-    "search": "only our method, then the report",
-    "baselines": "only the methods to compare with, then the report",
-    "report": "only the report, again, from the results that are there",
-    "sync": "only the tracking of results that are there: the store was gone when they were computed",
-    "retrain": "keep a model fresh: new rows, drift, a challenger, the gate (files with a section production)",
-    "score": "let the champion score the rows of production.score.input",
-    "promote": "make the challenger in shadow the champion (files with production.rollout)",
-    "rollback": "give the alias champion back to the version before it",
+    "pipeline": "run the whole experiment: prepare the data, search with every method, write the report",
+    "prepare": "only prepare the data: load, check, split and cache them",
+    "search": "only search with our method, then write the report",
+    "baselines": "only search with the methods that ours is compared with, then write the report",
+    "report": "write the report again from stored results",
+    "sync": "send stored results to MLflow, after its store could not be reached during a run",
+    "retrain": "look for new rows and drift, train a challenger, promote it if better (needs a section production)",
+    "score": "score the rows of production.score.input with the champion",
+    "promote": "promote the challenger in shadow to champion (needs production.rollout)",
+    "rollback": "make the previous champion the champion again",
 }
-SCHEMA = "the JSON schema of an experiment file, without CONFIG"
-NEW = "write an experiment file for your own data: see python -m flows new --help"
-SERVE = "answer rows over HTTP with the champion: see python -m flows serve --help"
-CHECK = "what would be odd or wrong with an experiment, within a minute: see python -m flows check --help"
-DATA = "the data sets of the catalogue, without CONFIG: see python -m flows data --help"
-KEPT = "what is finished is kept, and the same command goes on from there."
+SCHEMA = "print the JSON schema of an experiment file (takes no CONFIG)"
+NEW = "write an experiment file for your own data; see python -m flows new --help"
+SERVE = "serve predictions of the champion over HTTP; see python -m flows serve --help"
+CHECK = "find problems in an experiment within a minute, before you run it; see python -m flows check --help"
+DATA = "list, fetch or verify the data sets of the catalogue; see python -m flows data --help"
+KEPT = "finished work is kept; run the same command again to continue."
 EXAMPLES = """
-your own data, in this order:
+with your own data, step by step:
   python -m flows new my.csv --label outcome   # writes conf/my.yaml; read it
-  python -m flows check conf/my.yaml           # what would be odd or wrong, within a minute
-  python -m flows pipeline conf/my.yaml        # how good each method is: search, test error, report
-  python -m flows retrain conf/my.yaml         # the model to be used; after new rows, a better one if there is
+  python -m flows check conf/my.yaml           # finds problems within a minute
+  python -m flows pipeline conf/my.yaml        # compares the methods: search, test error, report
+  python -m flows retrain conf/my.yaml         # trains the model to use; run it again when new rows arrive
   python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
 
 examples:
@@ -60,9 +60,9 @@ examples:
   python -m flows promote conf/production/digits.yaml
   python -m flows data list
 
-CONFIG is merged over conf/base.yaml. key=value changes one entry: a dotted key as in the file, a value in YAML.
-Results, tracking store and logs go to the folder of the key paths.runs (runs/), prepared data to paths.cache.
-exit codes: 0 done, 1 something failed while it ran, 2 a mistake in the command, the file or the data.
+CONFIG is merged over conf/base.yaml. key=value overrides one entry: the key is dotted, the value is YAML.
+Results, MLflow's store and logs go to the folder paths.runs (runs/), prepared data to paths.cache.
+exit codes: 0 success, 1 failure during the run, 2 a mistake in the command, the file or the data.
 """
 
 
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, ConfigError | DataError):
             return _complain(str(error), 2)
         if is_full(config.paths.runs):
-            return _complain(f"{asked.name} failed: no space is left for {config.paths.runs}; {KEPT}", 1)
+            return _complain(f"{asked.name} failed: no space left in {config.paths.runs}; {KEPT}", 1)
         where = ""
         if log.exists():
             logging.getLogger("flows").exception("the flow failed")
@@ -154,7 +154,7 @@ def _run(asked: argparse.Namespace, config: Config | StudyConfig, log: Path) -> 
             try:
                 experiment_id = Tracker(runs, config.name).experiment_id
             except TrackingFailed as error:
-                return _complain(str(error), 2)  # nothing has begun, so it is a mistake in the path
+                return _complain(str(error), 2)  # nothing has started yet, so the path is wrong
             flow = getattr(importlib.import_module(f"flows.{asked.name}"), asked.name)
             _set_only_handler(handler)
             wait_for_api()
@@ -197,9 +197,9 @@ def _show(asked: argparse.Namespace, config: Config | StudyConfig, experiment_id
 
 
 def _pages(runs: Path) -> str:
-    """Return where MLflow's pages are: the user's server, or else the command that serves those of a folder of runs.
+    """Return where MLflow's pages are: the user's server, or the command that starts one for a folder of runs.
 
-    An image has no Makefile.
+    The command is `make ui` where there is a Makefile; a container image has none.
     """
     from ldsvm.tracking.server import redacted, remote
 
@@ -212,7 +212,7 @@ def _pages(runs: Path) -> str:
 
 
 def _log_to(file: Path) -> logging.Handler:
-    """Send every log line to one file; the screen is for progress and results."""
+    """Send every log line to a file, so that the screen shows progress and results only."""
     file.parent.mkdir(parents=True, exist_ok=True)
     logging.raiseExceptions = False  # on a full disk every line would be a traceback on the screen
     handler = logging.FileHandler(file, encoding="utf-8")
@@ -222,7 +222,7 @@ def _log_to(file: Path) -> logging.Handler:
 
 
 class _Redacting(logging.Formatter):
-    """Format lines of the log, tracebacks too, without the user and password of addresses."""
+    """Format log lines and tracebacks, leaving out the user and password of URLs."""
 
     def format(self, record: logging.LogRecord) -> str:
         from ldsvm.tracking.server import redacted
@@ -263,13 +263,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="python -m flows",
-        description=f"Run an experiment that a YAML file describes.\n\nnames:\n{names}",
+        description=f"Run an experiment described by a YAML file.\n\nnames:\n{names}",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", metavar="NAME", choices=NAMES, help="what to run, see above")
+    parser.add_argument("name", metavar="NAME", choices=NAMES, help="what to run; see above")
     parser.add_argument("config", metavar="CONFIG", help="the experiment, such as conf/digits.yaml")
-    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="entries that win over the file")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="override entries of the file")
     return parser
 
 

@@ -38,22 +38,22 @@ ever_shown: list[str] = []
 
 
 def experiment(config: str, overrides: Sequence[str]) -> Config:
-    """Return the checked experiment of a file and its "key=value" lines; raise ConfigError with one sentence.
+    """Load and check the experiment of a file with "key=value" overrides; raise ConfigError with one sentence.
 
-    Studies and experiments that vary a setting are refused: only the flow pipeline runs all of them.
+    Studies and experiments that vary a setting are refused: only the flow pipeline runs them.
     """
     found = load_any(config, overrides)
     if isinstance(found, StudyConfig):
-        raise ConfigError(f"{config} is a study; run it with the flow pipeline.")
+        raise ConfigError(f"{config} is a study; run it with python -m flows pipeline.")
     if found.vary is not None:
-        raise ConfigError(f"{config} varies {found.vary.key}; run it with the flow pipeline, or set vary=null.")
+        raise ConfigError(f"{config} varies {found.vary.key}; run it with python -m flows pipeline, or set vary=null.")
     return found
 
 
 def load_any(config: str, overrides: Sequence[str]) -> Config | StudyConfig:
-    """Return the checked experiment or study of a file; raise ConfigError with one sentence.
+    """Load and check the experiment or study of a file; raise ConfigError with one sentence.
 
-    Under `make up`, whose worker has LDSVM_RUNS, its folder is paths.runs unless an override says another.
+    In runs deployed by `make up`, paths.runs is the folder in LDSVM_RUNS unless an override sets another.
     """
     if places.is_deployed():
         places.confine({"config": ROOT / config}, ROOT, [ROOT / "conf"])
@@ -83,16 +83,16 @@ def production_section(config: Config | StudyConfig, name: str) -> ProductionCon
     """Return the section production of a file; raise ConfigError when it lacks what the flow `name` needs."""
     found = None if isinstance(config, StudyConfig) else config.production
     if found is None:
-        raise ConfigError(f"{config.name} has no section production; use a file with one, see conf/production.")
+        raise ConfigError(f"{config.name} has no section production; add one, as in conf/production/digits.yaml.")
     if name == "score" and found.score is None:
-        raise ConfigError(f"{config.name} has no section production.score; add one with input and output.")
+        raise ConfigError(f"{config.name} has no section production.score; add one with the keys input and output.")
     return found
 
 
 def check_inputs(config: Config | StudyConfig, name: str) -> None:
-    """Raise DataError, one sentence, when the flow `name` cannot read its input: before any server starts.
+    """Raise DataError with one sentence, before any server starts, when the flow `name` cannot read its input.
 
-    A user's files are read as the flow will read them, which then finds them in the cache.
+    A user's files are read as the flow will read them; the flow then finds them in the cache.
     """
     if not isinstance(config, Config) or name in ("promote", "rollback"):
         return
@@ -108,7 +108,7 @@ def check_inputs(config: Config | StudyConfig, name: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print one line with the seconds since the start; a deployed run's page has it in its log too."""
+    """Print one line with the seconds since the start; a deployed run logs it to Prefect too."""
     console.print(f"[dim]{time.monotonic() - START:6.1f} s[/dim]  {escape(text)}", soft_wrap=True)
     if os.environ.get("LDSVM_RUNS"):  # of `make up`
         note(text)
@@ -124,9 +124,9 @@ def note(text: str) -> None:
 
 
 def run_name() -> str:
-    """Return the name of a run: what, of which model or experiment, and for when, as "retrain digits 2026-11-29 03:30".
+    """Return the name of a run, such as "retrain digits 2026-11-29 03:30": flow, model or experiment, and time.
 
-    Prefect calls it when the flow begins. The time is the schedule's, however late the run begins.
+    Prefect calls it when the flow begins. The time is the scheduled one, however late the run begins.
     """
     from prefect.runtime import flow_run
 
@@ -141,9 +141,9 @@ def run_name() -> str:
 
 
 def tag_run(**facts: str) -> None:
-    """Add tags such as "model digits version 3" to Prefect's run, by which its pages find it; errors are ignored.
+    """Add tags such as "model digits version 3" to Prefect's run, so that its pages can filter by them.
 
-    MLflow's runs have the number of Prefect's run as their tag ldsvm.pipeline, and versions that of MLflow's run.
+    Errors are ignored. In the other direction, MLflow's runs have the id of Prefect's run as their tag ldsvm.pipeline.
     """
     from prefect.client.orchestration import get_client
     from prefect.runtime import flow_run
@@ -179,7 +179,7 @@ class News:
 
 
 class _Page:
-    """A bar with a text on the page of Prefect's task run; without `key` there is none."""
+    """A progress bar with a text on the page of Prefect's task run; without `key` there is none."""
 
     def __init__(self, key: str | None) -> None:
         self._key, self._share, self._shown, self._left = key, 0.0, -PAGE_SECONDS, TRIES
@@ -212,15 +212,15 @@ class _Page:
 
 
 def key(*words: str) -> str:
-    """Return what Prefect calls something shown on its pages: ASCII letters and digits in lower case, and dashes."""
+    """Return an artifact key for Prefect: lower-case ASCII letters and digits, and dashes."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else "-" for c in word.lower()) for word in words)
 
 
 @contextmanager
 def working(text: str, page: str | None = None, long: bool = False) -> Iterator[News]:
-    """Show that `text` is being done; call what it yields to report progress, and the last report stays on the screen.
+    """Show that work on `text` goes on. Yields a function that reports progress; its last report stays on the screen.
 
-    page: key of a progress bar on the page of the task run that this is called in. long: whether it takes many seconds.
+    page: key of a progress bar on the page of the current task run. long: whether the work takes many seconds.
     """
     if not console.is_terminal and (long or not ever_shown):
         say(f"{text} …")  # without a terminal there is no moving line, so long waits are announced

@@ -1,9 +1,9 @@
 """What flows share while they run in Prefect: the processes that fit, the tasks, and the loop over methods.
 
-Tasks hand over names, paths and digests, never arrays. What a task leaves on the disk is named by the content of all
-that it depends on, so that a later run of any flow finds it again (`refresh=true` does not look). Only the tasks that
-talk to the tracking store are tried again when they fail: another process may have locked it. Elsewhere the same work
-would fail the same way, or is done again by its own means, see `ldsvm.experiment.search.parallel`.
+Tasks hand over names, paths and digests, never arrays. Files that a task writes are named by a digest of all that they
+depend on, so that a later run of any flow finds them again (unless `refresh=true`). Prefect retries only the tasks that
+talk to the tracking store, which another process may have locked. Other work would fail the same way again, or has its
+own retries, see `ldsvm.experiment.search.parallel`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from ldsvm.tracking import results
 from ldsvm.tracking.client import Run, Tracker, TrackingFailed
 
 WARM_SECONDS = 600.0
-COMPILING = "compile the kernels, once on this machine: about a minute"
+COMPILING = "compile the kernels (about a minute, once per machine)"
 
 
 @dataclass
 class _Workers:
-    """The processes that work for this one.
+    """The processes that fit models for this one.
 
     worker: fits and measures times. cluster: fits trials in parallel; None when one is fitted at a time. warm: whether
     the worker has loaded our compiled kernels.
@@ -65,7 +65,7 @@ WORKERS = _Workers(Worker())  # its process starts with the first fit
 
 @contextmanager
 def workers(config: Config) -> Iterator[None]:
-    """Provide the processes that fit, for the time of the block."""
+    """Provide the processes that fit models, for the duration of the block."""
     if any(method.executor is not None and method.executor.starts_ray for method in config.methods.values()):
         # Ray sets this when it starts; the worker's process is older than that, and would be refused without it.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -84,13 +84,13 @@ def workers(config: Config) -> Iterator[None]:
 
 
 def compare(config: Config, facts: str, names: Sequence[str]) -> str:
-    """Let the methods called `names` compete on every problem, write the report and return its path.
+    """Compare the methods called `names` on every problem, write the report and return its path.
 
-    A method that fails does not stop the others, nor does a tracking store that is lost on the way: MethodFailed or
-    TrackingFailed is raised at the end, when the report is there.
+    Neither a method that fails nor a tracking store that is lost stops the others: MethodFailed or TrackingFailed is
+    raised at the end, after the report is written.
     """
     if not names:
-        raise ConfigError(f"{config.name} has no method that this flow runs; use the flow pipeline, or another file.")
+        raise ConfigError(f"{config.name} has no method that this command runs; use python -m flows pipeline.")
     errors: list[str] = []
     with workers(config):
         runs = run_contests(config, facts, names, errors)
@@ -102,11 +102,11 @@ def run_contests(
 ) -> dict[str, Runs]:
     """Run every method on every problem and return the problems' runs.
 
-    errors: gets a sentence on each thing that could not be tracked. about: words before the name of each problem's run.
+    errors: gets a sentence on everything that could not be tracked. about: prefix of the name of each problem's run.
     """
     tracker = Tracker(config.paths.runs, config.name, str(flow_run.id))
     if swept := tracker.sweep():
-        say(f"{swept} runs of a process that died are now marked KILLED")
+        say(f"{swept} MLflow runs of a process that died are now marked KILLED")
     runs = {}
     for problem in config.problems:
         try:
@@ -130,22 +130,24 @@ def run_contests(
 def finish(
     config: Config, published: Published, runs: dict[str, Runs], errors: list[str], variants: Sequence[Config]
 ) -> str:
-    """Attach the report to its runs and return its path; raise what went wrong before, if anything did."""
+    """Attach the report to its runs and return its path; raise the first error of the runs, if there was one."""
     try_tracking(errors, track_report, config, published, runs)
     if errors:
-        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the report is complete, and the same command tracks it.")
+        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the report is complete, run again to track it.")
     if failed := [sentence for variant in variants for sentence in publish.failures(variant)]:
-        raise MethodFailed(f"{len(failed)} failed, first {failed[0]}")
+        raise MethodFailed(f"{len(failed)} failed; the first: {failed[0]}")
     return str(published.page)
 
 
 def _compare_within_limit(config: Config, facts: str, problem: ProblemConfig, name: str) -> None:
-    """Compare one method within limits.task_s; afterwards its result, or the reason why it has none, is on the disk."""
+    """Compare one method within limits.task_s and store its result, or the reason why it has none."""
     since = time.time()
     compete = compare_method.with_options(timeout_seconds=config.limits.task_s)
     state = compete(config, facts, problem, name, return_state=True)
     if state.name == "TimedOut":
-        failure = Failure(Kind.TIME_LIMIT, f"stopped: time limit of {config.limits.task_s:g} s for all of it")
+        failure = Failure(
+            Kind.TIME_LIMIT, f"stopped: time limit of {config.limits.task_s:g} s for all trials (limits.task_s)"
+        )
         record.give_up(config, preparation.read(Path(facts)), problem, name, failure, since)
         say(f"{problem.name} · {name} · {failure.sentence}")
         return
@@ -155,7 +157,7 @@ def _compare_within_limit(config: Config, facts: str, problem: ProblemConfig, na
 
 
 def try_tracking(errors: list[str], task: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a task that uses the tracking store returns, None if the store fails: `errors` gets the sentence."""
+    """Run a task that uses the tracking store; if the store fails, add the sentence to `errors` and return None."""
     found = task(*arguments, return_state=True).result(raise_on_failure=False)
     if isinstance(found, TrackingFailed):
         errors.append(str(found))
@@ -197,9 +199,9 @@ def prepare_data(config: Config) -> str:
 
 @task(name="method", task_run_name="{problem.name}: {name}", cache_policy=NO_CACHE)
 def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str) -> Any:
-    """Compare one method on every split; raise MethodFailed when it failed, unless by a limit that the file sets.
+    """Compare one method on every split. Raise MethodFailed when it failed, unless a limit of the file stopped it.
 
-    Splits whose result is on the disk are not done again; when all are, the state is called Cached.
+    Splits with a stored result are skipped; when all have one, the state is called Cached.
     """
     splits = preparation.read(Path(facts))
     missing = [prepared for prepared in splits if not record.known(config, prepared, problem, name)]
@@ -219,8 +221,8 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
         assert outcome is not None  # every split has a result now
         count = sum(len(result.trials) for result in outcome.results)
         mean = "mean " if len(splits) > 1 else ""
-        again = "" if missing else "from an earlier run, nothing it depends on has changed: "
-        news(outcome.failure or f"{again}trials {count}, {mean}test error {percent(outcome.error)}")
+        again = "" if missing else "unchanged since an earlier run: "
+        news(outcome.failure or f"{again}{count} trial{'s' * (count != 1)}, {mean}test error {percent(outcome.error)}")
     if outcome.failure and not outcome.foreseen:
         raise MethodFailed(f"{name} on {problem.name}: {outcome.failure}")
     return str(outcome.folder) if missing else Completed(name="Cached", data=str(outcome.folder))
@@ -228,7 +230,7 @@ def compare_method(config: Config, facts: str, problem: ProblemConfig, name: str
 
 @task(name="track data", task_run_name="{problem.name}: track data", **TRACKING)
 def track_problem(config: Config, facts: str, problem: ProblemConfig, run: Run) -> None:
-    """Log what a problem's run is about: data, split, configuration, environment."""
+    """Log the data, split, configuration and environment of a problem's run."""
     results.track_data(run, preparation.read(Path(facts)), problem.name)
     results.track_circumstances(run, as_yaml(config), ROOT)
 
@@ -237,7 +239,7 @@ def track_problem(config: Config, facts: str, problem: ProblemConfig, run: Run) 
 def track_method(
     config: Config, facts: str, problem: ProblemConfig, name: str, tracker: Tracker, parent: Run
 ) -> str | None:
-    """Log the result of one method, which is on the disk, and return the run; None when there is no result."""
+    """Log the stored result of one method and return the run, or None when there is no result."""
     splits = preparation.read(Path(facts))
     outcome = record.outcome(config, splits, problem, name)
     return None if outcome is None else results.track_method(tracker, parent, config, splits, problem, outcome).id
@@ -245,7 +247,7 @@ def track_method(
 
 @task(name="report", task_run_name="report", cache_policy=NO_CACHE)
 def write_report(config: Config, facts: str) -> Published:
-    """Write tables, figures and the page, and show the tables on Prefect's pages too."""
+    """Write the report (tables, figures, page), and show the tables on Prefect's pages."""
     with working("report") as news:
         published = publish.publish(config, preparation.read(Path(facts)))
         news(str(published.page))
@@ -257,7 +259,7 @@ def write_report(config: Config, facts: str) -> Published:
             about = escape(problem.name)
             create_table_artifact(table, key(config.name, problem.name, "results"), f"{about}, test set")
             text, place = build.note(config, problem, found), key(config.name, problem.name, "report")
-            create_markdown_artifact(text, place, f"{about}: what was measured, and how")
+            create_markdown_artifact(text, place, f"{about}: how it was measured")
     return published
 
 

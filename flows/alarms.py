@@ -32,7 +32,7 @@ def on_failure(flow: Any, flow_run: Any, state: Any) -> None:
     from ldsvm.experiment.search.failure import sentence
     from ldsvm.tracking.server import redacted
 
-    error: Any = state.message or "no reason is known"
+    error: Any = state.message or "the reason is unknown"
     with suppress(Exception):
         error = state.result(raise_on_failure=False)
     looked_at = isinstance(error, Alarm)  # whose every line is a reason

@@ -18,7 +18,7 @@ DIGEST = "ldsvm:"  # before the digest of an entry, in a second tag
 
 
 def wanted_automations() -> dict[str, dict[str, Any]]:
-    """Return the entries of the file by name; raise ConfigError when it cannot be used."""
+    """Return the entries of the file by name; raise ConfigError when the file is wrong."""
     from ldsvm.experiment.config.yaml_merge import ConfigError
     from ldsvm.experiment.search.failure import sentence
 
@@ -30,18 +30,18 @@ def wanted_automations() -> dict[str, dict[str, Any]]:
             for action in one["actions"]:
                 kind, _, name = str(action.get("block", "type/name")).partition("/")
                 if not kind or not name:
-                    raise ValueError(f"block is {action['block']}, not a type and a name with / between them")
+                    raise ValueError(f"block is {action['block']}; allowed: TYPE/NAME")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         why = sentence(error)
     else:
         return found
-    raise ConfigError(f"conf/automations.yaml cannot be used ({why}); allowed: what it says at its top.")
+    raise ConfigError(f"conf/automations.yaml is not valid ({why}); the comment at its top says what is allowed.")
 
 
 def deploy(api: str, wanted: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Let the server have these automations of ours and no other; return a sentence on each that it cannot have.
+    """Make our automations on the server the wanted ones; return a sentence on each that could not be made.
 
-    What has not changed is left as it is, so that one which a user paused on Prefect's pages stays paused.
+    Unchanged ones are left alone, so that one which a user paused on Prefect's pages stays paused.
     """
     there = {one["name"]: one for one in post(api, "automations/filter") if TAG in one["tags"]}
     failures = []
@@ -57,20 +57,22 @@ def deploy(api: str, wanted: Mapping[str, dict[str, Any]]) -> list[str]:
             else:
                 send(api, "PUT", f"automations/{known['id']}", body)
         except (OSError, ValueError) as error:
-            failures.append(f"the automation {name} of conf/automations.yaml was not made ({error})")
+            failures.append(f"the automation {name} of conf/automations.yaml could not be created ({error})")
     for known in there.values():
         send(api, "DELETE", f"automations/{known['id']}")
     return failures
 
 
 def _with_block(api: str, action: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an action with the number of its block instead of the block's name."""
+    """Return an action with the id of its block in place of the block's name."""
     found = dict(action)
     if "block" in found:
         kind, _, name = str(found.pop("block")).partition("/")
         match = {"block_types": {"slug": {"any_": [kind]}}, "block_documents": {"name": {"any_": [name]}}}
         blocks = post(api, "block_documents/filter", **match)
         if not blocks:
-            raise ValueError(f"Prefect has no block {kind}/{name}; make it on its page Blocks, then make up")
+            raise ValueError(
+                f"Prefect has no block {kind}/{name}; create it on Prefect's page Blocks, then run make up"
+            )
         found["block_document_id"] = blocks[0]["id"]
     return found

@@ -1,4 +1,4 @@
-"""Only the methods to compare with: search, judge, track, report."""
+"""Only the methods that ours is compared with: search, judge, track, report."""
 
 from __future__ import annotations
 

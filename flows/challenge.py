@@ -1,4 +1,4 @@
-"""The tasks of the flow retrain: look for new rows, prepare a challenger, judge it, or record why there is none."""
+"""The tasks of the flow retrain: look for new rows, prepare and judge a challenger, or record why there is none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ldsvm.tracking.server import redacted
 def look_for_news(
     config: Config, champion: Champion | None, version: Version | None, judged: list[dict[str, Any]], known: str | None
 ) -> Inspection:
-    """Find new rows, measure drift, decide. known: digest of the data that a person has checked and acknowledged."""
+    """Find new rows, measure drift, decide whether to retrain. known: digest of data that a person has acknowledged."""
     with working(f"look at {config.dataset.name}", key(config.name, "look")) as news:
         found = promotion.inspect_data(config, champion, judged, known)
         news(f"champion {version.number if version else 'none'} · {found.new:,} new rows")
@@ -41,8 +41,8 @@ def look_for_news(
 
 @task(name="challenger's data", task_run_name="challenger's data", cache_policy=NO_CACHE)
 def prepare_challenger(config: Config, champion: Champion | None, looked_at: str) -> Challenge:
-    """Divide old and new rows, prepare them, and let the champion answer those that judge."""
-    with working("divide old and new rows") as news:
+    """Split old and new rows for training and holdout, prepare them, and let the champion predict the holdout."""
+    with working("split old and new rows") as news:
         made = promotion.challenge(config, champion, looked_at)
         made.config.results.mkdir(parents=True, exist_ok=True)
         preparation.save([made.prepared], made.config.results / FACTS)
@@ -62,7 +62,7 @@ def decide(
     settings: str,
 ) -> str:
     """Judge both models on the holdout, register the challenger, and promote it if the gate lets it pass."""
-    with working("both models on the same holdout" if version else "the challenger on its holdout") as news:
+    with working("judge both models on the same holdout" if version else "judge the challenger on its holdout") as news:
         comparison = promotion.compare(made, settings, registry.next_number(version))
         new, outcome, said, text = retraining.register(made, comparison, inspection, tracker, registry, version)
         news(f"{new}, test error {percent(comparison.score.error)}")
@@ -78,15 +78,15 @@ def decide(
 
 @task(name="record", task_run_name="record", **TRACKING)
 def record_decision(config: Config, registry: Registry, inspection: Inspection, version: Version | None) -> None:
-    """Record, in a run of its own, why nothing was trained."""
+    """Record in an MLflow run why nothing was trained."""
     run = retraining.record_decision(config, registry.tracker, inspection, version)
     tag_run(model=str(version), data=inspection.sha256[:12], mlflow=run)
     timeline.remember(config, registry, timeline.not_trained(inspection, version, run))
-    note(inspection.decision.sentence)  # on the terminal the flow's last line says it
+    note(inspection.decision.sentence)  # the terminal shows it as the flow's last line
 
 
 def remove_old_versions(registry: Registry, keep: int | None) -> None:
-    """Remove versions beyond the newest `keep` and say which; a failure is said too, for the retraining is done."""
+    """Remove versions beyond the newest `keep` and print which; an error is printed, since the retraining succeeded."""
     try:
         for sentence in retention.remove_versions(registry, keep):
             say(f"  {sentence}")

@@ -1,4 +1,4 @@
-"""The command `python -m flows check`: what would be odd or wrong with an experiment. It starts no server."""
+"""The command `python -m flows check`: find problems in an experiment before it runs. It starts no server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ examples:
   python -m flows check conf/my.yaml
   python -m flows check conf/my.yaml dataset.label=outcome 'dataset.columns={zip: category}'
 
-The data are read, split and made into features, as the pipeline does it, which then finds them in the cache; each
-method is fitted once on at most 500 rows. The last line is "ready", or there are sentences on what must be changed.
+Reads and splits the data and computes the features as the pipeline does (which then finds them in the cache), and fits
+each method once on at most 500 rows. Prints "ready" in the last line, or what must be changed first.
 exit codes: 0 ready, 2 something must be changed first.
 """
 WIDTH = 110
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    for kind, title in (("fact", "What is there"), ("odd", "Worth a look"), ("wrong", "To be changed")):
+    for kind, title in (("fact", "Found"), ("odd", "Worth a look"), ("wrong", "Must be changed")):
         of_kind = [remark for remark in remarks if remark.kind == kind]
         if of_kind:
             print(f"{title}:")
@@ -51,10 +51,10 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows check",
-        description="Say what would be odd or wrong with an experiment, before anything long is trained.",
+        description="Find problems in an experiment before you spend time on training.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", metavar="CONFIG", help="the experiment, such as conf/my.yaml")
-    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="entries that win over the file")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="override entries of the file")
     return parser

@@ -1,7 +1,4 @@
-"""The command `python -m flows data`: which data sets there are, prepare them, and check what is on the disk.
-
-Reads and writes files, so it works without Prefect and without a server.
-"""
+"""The command `python -m flows data`: list the data sets, prepare them, and verify their files. It starts no server."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ if TYPE_CHECKING:
     from ldsvm.datasets.entry import Entry
 
 ACTIONS = {
-    "list": "a table of the data sets: size, licence, and where each one is now",
-    "fetch": "load NAME, from raw files or by download, and keep the prepared file",
-    "verify": "compare raw and prepared files of NAME, or of all, with the checksums; nothing is changed",
+    "list": "list the data sets: size, licence, and whether their files are there",
+    "fetch": "load the data set NAME from raw files or by download, and keep the prepared file",
+    "verify": "compare raw and prepared files of NAME, or of all, with their checksums; changes nothing",
 }
 EXAMPLES = """
 examples:
@@ -28,18 +25,18 @@ examples:
   python -m flows data verify
   python -m flows data fetch mnist paths.cache=elsewhere/prepared
 
-Raw files are looked for in the folder that the environment variable LDSVM_DATA_HOME names (see data/README.md) and
-are only read; prepared files go to paths.cache (data/prepared/).
+Raw files are read from the folder in the environment variable LDSVM_DATA_HOME (see data/README.md) and never changed;
+prepared files go to paths.cache (data/prepared/).
 exit codes: 0 done and nothing damaged, 2 something damaged or a mistake in the command.
 """
-HEADER = ("name", "rows", "features", "classes", "MB", "licence", "where it is now")
+HEADER = ("name", "rows", "features", "classes", "MB", "licence", "status")
 
 
 def main(arguments: Sequence[str], *, cache_dir: Path, entries: Mapping[str, Entry] | None = None) -> int:
     """Run one action and return the exit code.
 
-    arguments: the action and, but for list, a name. cache_dir: folder of prepared files. entries: the catalogue, None
-    for the project's own.
+    arguments: the action, and the name of a data set. cache_dir: folder of prepared files. entries: the catalogue,
+    None for the project's own.
     """
     parser = _parser()
     asked = parser.parse_args(arguments)
@@ -81,7 +78,7 @@ def show(entries: Sequence[Entry], places: Places) -> int:
 
 
 def fetch(entries: Sequence[Entry], places: Places) -> int:
-    """Load each data set, which prepares it, and say where the prepared file is."""
+    """Load each data set, which prepares it, and print where the prepared file is."""
     from flows._cli import say, working
     from ldsvm.datasets import load, local
 
@@ -113,10 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     actions = "\n".join(f"  {name:8s} {what}" for name, what in ACTIONS.items())
     parser = argparse.ArgumentParser(
         prog="python -m flows data",
-        description=f"Look after the data sets of the catalogue (data/catalog.yaml).\n\nactions:\n{actions}",
+        description=f"List, fetch or verify the data sets of the catalogue (data/catalog.yaml).\n\nactions:\n{actions}",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help="what to do, see above")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="a data set; without it, all (fetch needs one)")
+    parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help="what to do; see above")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a data set (default: all; fetch needs one)")
     return parser

@@ -25,14 +25,14 @@ BUSY_SECONDS = 30.0  # how long a request is repeated: the database is one file,
 
 
 def post(api: str, path: str, **body: Any) -> Any:
-    """Return what the API at the address `api` answers to a POST, see `send`."""
+    """Return the API's answer to a POST request; see `send`."""
     return send(api, "POST", path, body)
 
 
 def send(api: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """Return what the API at the address `api` answers, None when that is nothing.
+    """Return the answer of the API at the address `api`, None when it is empty.
 
-    An answer 503 (busy) is followed by another try, after the seconds that it names, for BUSY_SECONDS in all.
+    When the answer is 503 (busy), the request is sent again after the pause that it names, for BUSY_SECONDS in all.
     """
     kind = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{api}/{path}", json.dumps(body or {}).encode(), kind, method=method)
@@ -51,9 +51,9 @@ def send(api: str, method: str, path: str, body: Mapping[str, Any] | None = None
 
 
 def wanted_deployments() -> dict[str, str]:
-    """Return by flow/name a digest of each deployment of prefect.yaml: of its entry, variables, and flow's source.
+    """Return, by flow/name, a digest of each deployment of prefect.yaml: its entry, variables, and its flow's source.
 
-    Raises ConfigError when the file cannot be used.
+    Raises ConfigError when the file is not valid.
     """
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.experiment.search.failure import sentence
@@ -65,7 +65,7 @@ def wanted_deployments() -> dict[str, str]:
         return {_name(one): _digest(one, said["pull"], values) for one in said["deployments"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         why = sentence(error)
-    raise ConfigError(f"prefect.yaml cannot be used ({why}); allowed: what prefect deploy takes.")
+    raise ConfigError(f"prefect.yaml is not valid ({why}); allowed: what prefect deploy accepts.")
 
 
 def _name(one: dict[str, Any]) -> str:
@@ -78,10 +78,10 @@ def _digest(one: dict[str, Any], *more: Any) -> str:
 
 
 class Deploying:
-    """Sends the deployments that are new, changed or absent on the server; the others keep what users changed in pages.
+    """Sends deployments that are new, changed or missing to the server; others keep what users changed on its pages.
 
-    api: address of the server, which may still be starting: what is new or changed is on its way from now on, and sent
-    as soon as there is a pool. wanted: of `wanted_deployments`. memory: the file that remembers what was sent.
+    api: address of the server. It may still be starting: a process waits for its pool and then sends what is new or
+    changed. wanted: from `wanted_deployments`. memory: the file that remembers what was sent.
     """
 
     def __init__(self, api: str, wanted: dict[str, str], memory: Path, log: Path) -> None:
@@ -91,7 +91,7 @@ class Deploying:
         self._process = self._send(self._names)
 
     def finish(self) -> bool:
-        """Wait until all is sent, and send what the server lacks; return whether that went well."""
+        """Wait until all is sent, then send what the server still lacks; return whether that succeeded."""
         fine = self._process is None or not self._process.wait()
         if fine and (absent := self._wanted.keys() - _on_server(self._api).keys()):
             self._process = self._send(names := sorted(absent))
@@ -102,7 +102,7 @@ class Deploying:
         return fine
 
     def stop(self) -> None:
-        """End what is not finished."""
+        """Kill the process that sends, if it still runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -149,9 +149,9 @@ def mark_crashed(api: str) -> list[str]:
     Call it only when no worker and no flow run is left.
     """
     states = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
-    crashed = {"type": "CRASHED", "name": "Crashed", "message": "its worker was ended"}
+    crashed = {"type": "CRASHED", "name": "Crashed", "message": "its worker was stopped"}
     sentences = []
     for run in post(api, "flow_runs/filter", flow_runs=states, work_pools={"name": {"any_": [POOL]}}):
         post(api, f"flow_runs/{run['id']}/set_state", state=crashed, force=True)
-        sentences.append(f"flow run {run['name']} had no worker any more and is now Crashed")
+        sentences.append(f"flow run {run['name']} no longer has a worker and is now marked Crashed")
     return sentences

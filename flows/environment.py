@@ -27,7 +27,7 @@ PLANNING = (
 
 
 def configure(runs: Path) -> None:
-    """Set Prefect's environment; what the user has set stays, and with a PREFECT_API_URL all of it."""
+    """Set Prefect's environment. Variables that the user has set stay; with a PREFECT_API_URL none is touched."""
     os.environ.setdefault("MPLCONFIGDIR", str(runs / "matplotlib"))  # else it writes to the user's home
     if os.environ.get("PREFECT_API_URL"):
         return
@@ -43,9 +43,9 @@ def configure(runs: Path) -> None:
 
 
 def configure_service(runs: Path, api_url: str, mlflow_port: int) -> None:
-    """Set the environment of `make up`: its servers, its worker, and the flow runs, which inherit the worker's.
+    """Set the environment of `make up`, for its servers and its worker, from which flow runs inherit it.
 
-    What the user has set for Prefect is dropped: database and address must be ours, in the folder `runs`.
+    The user's own variables for Prefect are dropped: database and address must be ours, in the folder `runs`.
     """
     for key in [key for key in os.environ if key.startswith("PREFECT_") or key == "PYTHONDONTWRITEBYTECODE"]:
         del os.environ[key]  # the latter would let each process compile Prefect and MLflow anew
@@ -69,11 +69,10 @@ def configure_service(runs: Path, api_url: str, mlflow_port: int) -> None:
 
 
 def set_up_deployed_run() -> None:
-    """Set up a deployed run before its flow is loaded, as the command line does for others; a step of prefect.yaml.
+    """Set up a deployed run before its flow is loaded: a step of prefect.yaml.
 
-    The environment is the worker's already. Opens the tracking store and logs the link to it.
-    Raises ConfigError when the run would write into another folder than that of `make up`, where MLflow's server does
-    not look.
+    Opens the tracking store and logs the link to it. Raises ConfigError when the run would write into another folder
+    than that of `make up`, since MLflow's server would not find its results there.
     """
     from prefect.logging.loggers import flow_run_logger
     from prefect.runtime import flow_run
@@ -100,7 +99,7 @@ def _open_store(given: Mapping[str, Any], number: str) -> str:
     ours = os.environ["LDSVM_RUNS"]
     runs = (config := load_any(given["config"], given.get("overrides", ()))).paths.runs
     if runs != Path(ours):
-        raise ConfigError(f"paths.runs is {runs}; allowed: {ours}, the folder of make up, or no such override.")
+        raise ConfigError(f"paths.runs is {runs}; allowed: {ours}, the folder of make up (remove the override).")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Prefect lets every deprecation in others' code through here
         experiment_id = Tracker(runs, config.name, number).experiment_id
@@ -108,7 +107,7 @@ def _open_store(given: Mapping[str, Any], number: str) -> str:
 
 
 def check_api() -> None:
-    """Raise ConfigError when the user's PREFECT_API_URL, if there is one, is no address where a server answers."""
+    """Raise ConfigError when the user has set PREFECT_API_URL and no Prefect server answers there."""
     from ldsvm.experiment.config.load import ConfigError
     from ldsvm.tracking.server import redacted
 
@@ -117,16 +116,16 @@ def check_api() -> None:
     if url and (why := _why_no_answer(url)):
         raise ConfigError(
             f'PREFECT_API_URL is "{url}", where no Prefect server answers ({why}); '
-            "allowed: the address of one, such as http://127.0.0.1:4200/api, or no such variable."
+            "allowed: the address of a server, such as http://127.0.0.1:4200/api, or unset."
         )
 
 
 def _why_no_answer(url: str) -> str:
-    """Return why an address is no Prefect API; "" when it is one, even if it wants a key or is busy."""
+    """Return why an address is not a Prefect API; "" when it is one, even if it asks for a key or is busy."""
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10) as answer:
             kind = answer.headers.get_content_type()
-            return "" if kind == "application/json" else f"an answer of type {kind}"
+            return "" if kind == "application/json" else f"it answers with {kind}"
     except urllib.error.HTTPError as error:
         error.close()
         return error.reason if error.code == 404 else ""
@@ -136,11 +135,11 @@ def _why_no_answer(url: str) -> str:
 
 @contextmanager
 def api(runs: Path) -> Iterator[Callable[[], None]]:
-    """Provide Prefect's API for the time of the block: the user's PREFECT_API_URL, or a private one on loopback.
+    """Provide Prefect's API for the duration of the block: the user's PREFECT_API_URL, or a private server on loopback.
 
-    Yields a function that waits until the API answers. Prefect starts a temporary server by itself too, but only when
-    the flow begins, and it imports the server into this process first. Starting it here, at once, hides its seconds
-    behind the imports and the opening of the tracking store.
+    Yields a function that waits until the API answers. Prefect would start a temporary server itself, but only when the
+    flow begins, after importing it into this process. Ours starts at once, during the imports and the opening of the
+    tracking store, so that users wait less.
     """
     if os.environ.get("PREFECT_API_URL"):
         yield lambda: None

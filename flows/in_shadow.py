@@ -1,4 +1,4 @@
-"""A challenger in shadow answers the rows that the champion scores; the output holds nothing of it."""
+"""A challenger in shadow scores the same rows as the champion, for comparison; the output holds nothing of it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ldsvm.tracking.server import redacted
 
 @contextmanager
 def in_shadow(config: Config, registry: Registry, champion: Version, run: Run) -> Iterator[Shadow | None]:
-    """Yield what asks the challenger in shadow for the rows of a scoring, None where there is none.
+    """Yield an object that lets the challenger in shadow score the same rows, or None without a challenger.
 
-    Says and records afterwards how far it agrees with the champion. What fails in that never fails the scoring.
+    Afterwards prints and records how far it agrees with the champion. An error here never makes the scoring fail.
     """
     found, wanted = None, production_rules(config)
     if wanted.score is not None and wanted.score.alias == CHAMPION:
         try:
             found = rollout.load(registry, champion, lambda sentence: say(f"  {redacted(sentence)}"))
         except Exception as error:  # a store that is gone: the champion is loaded, and answers
-            say(f"  no challenger answers beside {champion}: {redacted(str(error))}")
+            say(f"  no shadow comparison with {champion}: {redacted(str(error))}")
     if found is None:
         yield None
         return
@@ -39,7 +39,7 @@ def in_shadow(config: Config, registry: Registry, champion: Version, run: Run) -
     try:
         _record(config, registry, champion, version, shadow, run)
     except Exception as error:
-        say(f"  what {version} has answered in shadow was not kept: {redacted(str(error))}")
+        say(f"  the comparison with {version} in shadow was not recorded: {redacted(str(error))}")
 
 
 def _record(config: Config, registry: Registry, champion: Version, version: Version, shadow: Shadow, run: Run) -> None:
@@ -52,9 +52,9 @@ def _record(config: Config, registry: Registry, champion: Version, version: Vers
     here = Agreement.of(shadow.counts)
     run.log({}, here.numbers)
     run.text("shadow.json", json.dumps({"shadow": str(version), "champion": str(champion), **asdict(here)}, indent=1))
-    say(f"  {version}, in shadow, gives the class of {champion} for {here.text}")
+    say(f"  {version}, in shadow, agrees with {champion} on {here.text}")
     if every.rows != here.rows:
-        say(f"  over all scorings so far: {every.text}")
+        say(f"  in all scorings so far: {every.text}")
     if reason := rollout.objection(registry, rules, version, every):
         say(f"  it may not be promoted yet: {reason}")
     elif rules.promote == "automatic":
@@ -63,11 +63,11 @@ def _record(config: Config, registry: Registry, champion: Version, version: Vers
         except RegistryFailed as error:
             say(f"  {error}")
     else:
-        say("  it may be promoted: python -m flows promote with the same file")
+        say("  it may be promoted: run python -m flows promote with the same file")
 
 
 def promote_shadow(config: Config, registry: Registry) -> str:
-    """Make the challenger in shadow the champion, tell people, and return the outcome in one sentence."""
+    """Promote the challenger in shadow to champion, send an alarm about it, and return the outcome in one sentence."""
     said = rollout.promote(registry, production_rules(config).rollout)
     now = registry.require(CHAMPION)
     raise_alarm(config, "promoted", said, version=str(now.number))

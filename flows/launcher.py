@@ -1,7 +1,7 @@
 """Run a Python module as `python -m` does, with less work at its start: `python -m flows.launcher MODULE ARGUMENT …`.
 
-Prefect and MLflow make hundreds of thousands of objects while they are imported, and Python would look through them
-again and again for garbage that is not there: a fifth of their start.
+Prefect and MLflow create hundreds of thousands of objects while they are imported. Python's garbage collector would
+scan them again and again and find nothing, which takes a fifth of the start.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MANY = 100_000  # new objects after which Python looks for garbage; by default 7
 
 
 def hurry(modules: Sequence[str] = (), url: str | None = None) -> None:
-    """Import these modules, with a lazy search for garbage from now on, and wait until a server answers at `url`.
+    """Import these modules with a lazy garbage collector, then wait until a server answers at `url`.
 
-    So what starts after a server imports while that one does. Raises SystemExit when there is no answer in time.
+    So the imports run while the server starts. Raises SystemExit when there is no answer in time.
     """
     gc.set_threshold(MANY)
     for module in modules:
@@ -46,10 +46,10 @@ def run(command: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m flows.launcher", description="Run a module, quickly started.")
-    parser.add_argument("--load", action="append", default=[], metavar="MODULE", help="imported before the wait")
-    parser.add_argument("--after", metavar="URL", help="run once a server answers there")
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m flows.launcher", description="Run a module with a faster start.")
+    parser.add_argument("--load", action="append", default=[], metavar="MODULE", help="import before waiting for URL")
+    parser.add_argument("--after", metavar="URL", help="wait until a server answers there")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="MODULE ARGUMENT …")
     given = parser.parse_args()
     hurry(given.load, given.after)

@@ -18,17 +18,17 @@ examples:
   python -m flows new letters.dat --no-header      # the last column is the label
   python -m flows new sales.parquet --label returned --time sold_on
 
-Then read the file, and, in this order:
-  python -m flows check conf/my.yaml       # what would be odd or wrong, within a minute
-  python -m flows pipeline conf/my.yaml    # how good each method is: search, test error, report
-  python -m flows retrain conf/my.yaml     # the model to be used; after new rows, a better one if there is
+Then read the file and go on with:
+  python -m flows check conf/my.yaml       # finds problems within a minute
+  python -m flows pipeline conf/my.yaml    # compares the methods: search, test error, report
+  python -m flows retrain conf/my.yaml     # trains the model to use; run it again when new rows arrive
   python -m flows score conf/my.yaml production.score='{input: new.csv, output: scored.csv}'
 
-DATA is whatever dataset.path takes: CSV, TSV, Parquet, Arrow, NPZ, svmlight, IDX, a folder, glob or zip of such files,
-an Excel workbook, or the address of a database.
-The separator, the encoding, decimal commas and marks of gaps such as ? are found out, and whether the first line holds
-names; where it does not, the columns are c0, c1, …, and the last one is the label. A file that is there is never
-overwritten.
+DATA is anything that dataset.path accepts: CSV, TSV, Parquet, Arrow, NPZ, svmlight or IDX files, a folder, glob or zip
+of them, an Excel workbook, or the address of a database.
+The separator, the encoding, the decimal mark, the marks of missing values (such as ?) and whether the first line holds
+column names are detected. Without names, the columns are c0, c1, …, and the last one is the label. An existing file is
+never overwritten.
 exit codes: 0 written, 2 a mistake in the command or the data.
 """
 
@@ -59,26 +59,28 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows new",
-        description="Write an experiment file for your own data, with comments that say what was found in them.",
+        description="Write an experiment file for your own data, with comments on what was found in the data.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("data", metavar="DATA", help="a table or another data set, such as my.csv")
     parser.add_argument("--label", metavar="COLUMN", help="the column with the classes")
     parser.add_argument(
-        "--group", metavar="COLUMN", help="rows that are alike here are never in two parts of the split"
+        "--group", metavar="COLUMN", help="rows with the same value here, such as a patient, are never split apart"
     )
-    parser.add_argument("--time", metavar="COLUMN", help="when a row is from: the oldest train, the newest judge")
     parser.add_argument(
-        "--drop", metavar="COLUMN", action="append", default=[], help="a column that is never read; may come twice"
+        "--time", metavar="COLUMN", help="the date of a row; older rows train, the newest are for testing"
     )
-    parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark, . or a comma")
     parser.add_argument(
-        "--header", action=argparse.BooleanOptionalAction, help="whether the first line holds the names of the columns"
+        "--drop", metavar="COLUMN", action="append", default=[], help="a column to ignore; may be repeated"
+    )
+    parser.add_argument("--decimal", metavar="MARK", choices=[".", ","], help="the decimal mark")
+    parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first line holds column names"
     )
     parser.add_argument("--encoding", metavar="NAME", help="the encoding, such as cp1252 or utf-16")
     parser.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel workbook")
     parser.add_argument("--table", metavar="NAME", help="the table of a database")
-    parser.add_argument("--query", metavar="SQL", help="or a SELECT")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write, instead of conf/NAME.yaml")
+    parser.add_argument("--query", metavar="SQL", help="a SELECT, in place of a table")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="the file to write (default: conf/NAME.yaml)")
     return parser

@@ -1,4 +1,4 @@
-"""`make paper`: every experiment and study of the paper one after the other, and a page over all of them."""
+"""`make paper`: run every experiment and study of the paper in turn, and write an overview page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Item:
-    """One file, its minutes, and what makes it small."""
+    """One experiment file, the minutes it takes, and the overrides that make it small (--fast)."""
 
     file: str
     minutes: float
@@ -37,7 +37,7 @@ class Item:
     fast_minutes: float = 1.0
 
     def command(self, fast: bool, more: list[str]) -> list[str]:
-        """Return what runs it."""
+        """Return the command that runs it."""
         return [sys.executable, "-m", "flows", "pipeline", self.file, *self.overrides(fast, more)]
 
     def overrides(self, fast: bool, more: list[str]) -> list[str]:
@@ -51,7 +51,7 @@ def items() -> list[Item]:
 
 
 def run(found: list[Item], fast: bool, more: list[str]) -> list[Item]:
-    """Run all, each in a process of its own, which skips what is finished already; return those that failed."""
+    """Run each in its own process, which skips finished work; return those that failed."""
     failed = []
     for i, item in enumerate(found):
         print(f"[{i + 1}/{len(found)}] {item.file}", flush=True)
@@ -61,7 +61,7 @@ def run(found: list[Item], fast: bool, more: list[str]) -> list[Item]:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process and return its exit status; when we are asked to stop, it is stopped first and cleans up."""
+    """Wait for a process and return its exit status; when asked to stop, let the process stop and clean up first."""
     try:
         return process.wait()
     except KeyboardInterrupt as stop:
@@ -72,7 +72,7 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[Item] = ()) -> Path:
-    """Write the page over all and return it. failed: those whose last run did not do all of its work."""
+    """Write the overview page and return its path. failed: those whose last run failed."""
     entries = []
     for item in found:
         config = load_any(item.file, item.overrides(fast, more))
@@ -82,19 +82,21 @@ def overview(found: list[Item], fast: bool, more: list[str], failed: Sequence[It
 
 
 def main() -> int:
-    """Say what it will cost, run, and write the page."""
+    """Print how long it will take, run, and write the page."""
     parser = argparse.ArgumentParser(
         prog="python -m flows.paper",
-        description="Run every experiment of the paper (conf/paper.yaml), but for what is there, and write a page.",
+        description="Run the experiments of the paper (conf/paper.yaml), skip finished work, write an overview page.",
     )
-    parser.add_argument("--fast", action="store_true", help="small versions of all, for a look")
-    parser.add_argument("overrides", metavar="key=value", nargs="*", help="for all of them, such as paths.runs=FOLDER")
+    parser.add_argument("--fast", action="store_true", help="run small versions of all")
+    parser.add_argument(
+        "overrides", metavar="key=value", nargs="*", help="override entries of all, as in paths.runs=FOLDER"
+    )
     asked = parser.parse_args()
     found = items()
     for item in found:
         print(f"{item.fast_minutes if asked.fast else item.minutes:6g} min  {item.file}")
     whole = sum(item.fast_minutes if asked.fast else item.minutes for item in found)
-    print(f"{whole:6g} min in all on two cores, if all is new")
+    print(f"{whole:6g} min in total on two cores, less where results are already stored")
     try:
         for item in found:  # mistakes show before anything runs
             check_runs(load_any(item.file, item.overrides(asked.fast, asked.overrides)).paths.runs)
@@ -117,5 +119,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("stopped; what is finished is kept, and the same command goes on from there.", file=sys.stderr)
+        print("stopped; finished work is kept; run the same command again to continue.", file=sys.stderr)
         sys.exit(130)

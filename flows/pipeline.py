@@ -16,7 +16,7 @@ from ldsvm.report.studies.config import StudyConfig
 
 @flow(name="pipeline", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def pipeline(config: str, overrides: Sequence[str] = ()) -> str:
-    """Run an experiment or a study from the data to the report. overrides: "key=value" lines that win over the file."""
+    """Run an experiment or a study from the data to the report. overrides: "key=value" strings that change the file."""
     settings = load_any(config, overrides)
     if isinstance(settings, StudyConfig):
         return run_study(settings)

@@ -12,5 +12,5 @@ from flows._runtime import prepare_data
 
 @flow(name="prepare", flow_run_name=run_name)
 def prepare(config: str, overrides: Sequence[str] = ()) -> None:
-    """Prepare the data of an experiment file. overrides: "key=value" lines that win over the file."""
+    """Prepare the data of an experiment file. overrides: "key=value" strings that change the file."""
     prepare_data(experiment(config, overrides))

@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, and are known again by number and start time."""
+"""Processes that outlive the command that started them, recognised later by their number and start time."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def await_answer(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"{url} did not answer within {START_SECONDS:.0f} s or its server ended; it says why in {log}")
+    raise RuntimeError(f"{url} did not answer within {START_SECONDS:.0f} s, or its server ended (log: {log})")
 
 
 def check_port(port: int, variable: str, host: str = "127.0.0.1") -> None:

@@ -1,4 +1,4 @@
-"""Make the challenger in shadow the champion."""
+"""Promote the challenger in shadow to champion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ldsvm.tracking.client import Tracker
 
 @flow(name="promote", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def promote(config: str, overrides: Sequence[str] = ()) -> str:
-    """Let the challenger that answers in shadow follow the champion and return the outcome in one sentence."""
+    """Promote the challenger in shadow to champion and return the outcome in one sentence."""
     settings = experiment(config, overrides)
     asked = production_section(settings, "promote")
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))

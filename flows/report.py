@@ -1,4 +1,4 @@
-"""Write the report again, from the results that are on the disk."""
+"""Write the report again from stored results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ldsvm.report.publish import collect
 
 @flow(name="report", flow_run_name=run_name)
 def report(config: str, overrides: Sequence[str] = ()) -> str:
-    """Write the report of an experiment file anew; raise ConfigError when nothing has been run with it."""
+    """Write the report of an experiment again from stored results; raise ConfigError when there are none."""
     settings = experiment(config, overrides)
     facts = prepare_data(settings)
     if not any(collect(settings, problem) for problem in settings.problems):
         raise ConfigError(
-            f"{config}: no results of these data in {settings.results}; run pipeline with the same settings first."
+            f"{config} has no results for these data in {settings.results}; run pipeline with the same settings first."
         )
     return str(write_report(settings, facts).page)

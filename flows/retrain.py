@@ -23,13 +23,14 @@ from ldsvm.tracking.client import Tracker
 
 @flow(name="retrain", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def retrain(config: str, overrides: Sequence[str] = ()) -> str:
-    """Train the model of an experiment's section production anew if there is reason to, and use it if it is better.
+    """Retrain the model of the section production if there is reason to, and promote the new one if it is better.
 
-    Returns the outcome in one sentence. Raises Alarm, after all is recorded, when the data should be looked at first.
+    Returns the outcome in one sentence. When a person should look at the data first, it raises Alarm after everything
+    is recorded.
     """
     settings = experiment(config, overrides)
     asked = production_section(settings, "retrain")
-    busy = f"another retraining of {asked.model} is running; this one waits for its end"
+    busy = f"another retraining of {asked.model} is running; waiting for it to end"
     with one_at_a_time(settings.paths.runs, asked.model, lambda: say(busy)):
         return retrain_now(settings, asked)
 

@@ -16,7 +16,7 @@ from ldsvm.tracking.client import Tracker
 
 @flow(name="rollback", flow_run_name=run_name, on_failure=[on_failure], on_crashed=[on_crashed])
 def rollback(config: str, overrides: Sequence[str] = ()) -> str:
-    """Let champion and previous change places and return the outcome in one sentence."""
+    """Swap the champion and the previous champion, and return the outcome in one sentence."""
     settings = experiment(config, overrides)
     tracker = Tracker(settings.paths.runs, settings.name, str(flow_run.id))
     registry = Registry(tracker, production_section(settings, "rollback").model)
@@ -24,7 +24,7 @@ def rollback(config: str, overrides: Sequence[str] = ()) -> str:
     with tracker.run(f"rollback · {now}", kind="rollback") as run:
         run.log({"champion": str(now), "previous": str(before)}, {})
         tag_run(model=str(now), mlflow=run.id)
-    say(said := f"{now} is the champion again, {before} is previous")
+    say(said := f"{now} is the champion again, {before} is now previous")
     timeline.remember(settings, registry, timeline.rolled_back(now, said, run.id))
     raise_alarm(settings, "rolled_back", said, version=str(now.number))
     return said

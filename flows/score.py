@@ -1,4 +1,4 @@
-"""A file of rows scored by the champion: class, margin, latent coordinates."""
+"""Score a file of rows with the champion: class, margin, latent coordinates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def score(config: str, overrides: Sequence[str] = ()) -> str:
 
 @task(name="score", task_run_name="score", cache_policy=NO_CACHE)
 def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
-    """Load the version with the alias and let it score, chunk by chunk."""
+    """Load the model version with the alias and score the rows with it, chunk by chunk."""
     asked = wanted.score
     assert asked is not None
     with working(f"score {asked.input}", key(config.name, "score")) as news:
@@ -55,6 +55,6 @@ def score_file(config: Config, wanted: ProductionConfig, pipeline: str) -> str:
             run.log({"model": str(version), "input": asked.input}, values)
             tag_run(model=str(version), mlflow=run.id)
             after_scoring(wanted, job, check, run)
-        memory = "" if mib is None else f", {mib:.0f} MiB at the peak"
-        pace = f"{seconds:.1f} s ({rows / seconds:,.0f} a second{memory})"
+        memory = "" if mib is None else f", at most {mib:.0f} MiB of memory"
+        pace = f"{seconds:.1f} s ({rows / seconds:,.0f} rows/s{memory})"
     return f"{rows:,} rows scored by {version} in {pace}: {job.output}"

@@ -1,4 +1,4 @@
-"""How rows that are scored differ from the training of the version that scores them."""
+"""Compare scored rows with the training data of the model version that scores them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ldsvm.tracking.client import Run
 
 
 def watched(wanted: ProductionConfig, registry: Registry, version: Version, model: Any) -> Watch | None:
-    """Return what compares the rows with the training of a version; None, with a word on it, where that is not kept."""
+    """Return the object that compares rows with a version's training data; print why there is none and return None."""
     assert wanted.score is not None
     try:
         facts = registry.facts(version)
     except RegistryFailed as error:
         if wanted.score.drift == "stop":
             raise
-        say(f"  the rows are scored but not compared with the training: {error}")
+        say(f"  the rows are scored, but not compared with the training data: {error}")
         return None
     held = Held(**facts["held"]) if "held" in facts else None  # versions of earlier releases have none
     return Watch(
@@ -45,9 +45,9 @@ def watched(wanted: ProductionConfig, registry: Registry, version: Version, mode
 def compared(
     config: Config, registry: Registry, version: Version, model: Any, job: Scoring, run: Run
 ) -> Iterator[Watch | None]:  # fmt: skip
-    """Yield what looks at the rows of a scoring, None where nothing is compared.
+    """Yield the object that watches the scored rows, None where nothing is compared.
 
-    Says and records afterwards how they differ from the training, also where an alarm ended the scoring.
+    Afterwards prints and records how they differ from the training data, also when an alarm ended the scoring.
     """
     wanted = production_rules(config)
     assert wanted.score is not None
@@ -70,7 +70,7 @@ def compared(
             run.log({}, found.numbers)
             for sentence in found.sentences:
                 say(f"  {sentence}")
-            say(f"  Each input's figures: {file}")
+            say(f"  Drift of each input: {file}")
             timeline.remember(config, registry, timeline.scored(found, version, run.id))
             if found.alarms:
                 run.tag("ldsvm.alarm", found.alarms[0]["rows"])
@@ -79,7 +79,7 @@ def compared(
 
 
 def after_scoring(wanted: ProductionConfig, job: Scoring, check: Check, run: Run) -> None:
-    """Say and record which cells of the rows the schema does not allow, and remove old scores."""
+    """Print and record which cells the schema does not allow, and remove old files of scores."""
     if check.sentences:
         run.text("schema.txt", "\n".join(check.sentences))
         for remark in remarks(check, "scored"):
@@ -89,6 +89,6 @@ def after_scoring(wanted: ProductionConfig, job: Scoring, check: Check, run: Run
 
 
 def _alarm(alarms: Sequence[dict[str, Any]]) -> str:
-    """Return one sentence on all chunks of a scoring that raised an alarm."""
+    """Return one sentence on all chunks of rows that raised an alarm."""
     others = f", and {len(alarms) - 1} more chunks," if len(alarms) > 1 else ""
-    return f"{alarms[0]['rows']}{others} do not look like the training: {' '.join(alarms[0]['reasons'])}"
+    return f"{alarms[0]['rows']}{others} do not look like the training data: {' '.join(alarms[0]['reasons'])}"

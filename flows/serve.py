@@ -1,4 +1,4 @@
-"""The command `python -m flows serve`: the champion over HTTP. Prefect has no part in it."""
+"""The command `python -m flows serve`: serve the champion over HTTP, without Prefect."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ examples:
   python -m flows serve conf/my.yaml --port 8000 --token-file secrets/token --max-rate 100
   curl http://127.0.0.1:5001/predict -H 'Content-Type: text/csv' --data-binary @new.csv
 
-It answers with the version that has the alias champion, and with another one within two seconds of a promotion or a
-rollback. GET / tells the routes. The token may also be in the environment variable LDSVM_SERVE_TOKEN.
-exit codes: 0 ended by SIGTERM or Ctrl-C, 1 it failed while it ran, 2 a mistake in the command or the file.
+Predictions come from the version with the alias champion; a promotion or rollback takes effect within two seconds.
+GET / lists the routes. The token may also be in the environment variable LDSVM_SERVE_TOKEN.
+exit codes: 0 ended by SIGTERM or Ctrl-C, 1 failure while serving, 2 a mistake in the command or the file.
 """
 EVERY = 0.2  # seconds between two looks at whether the registry has changed
 STOP = 30.0  # seconds that the processes have to end
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     except TimeoutError:
-        print(f"--port is {asked.port}, whose server runs already; allowed: another port.", file=sys.stderr)
+        print(f"--port is {asked.port}, which another serve command uses; allowed: another port.", file=sys.stderr)
         return 2
     except OSError as error:  # such as a folder that somebody removed
         print(f"serve failed: {sentence(error)}", file=sys.stderr)
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _serve(folder: Folder, settings: Settings, config: Any, token: str | None) -> int:
-    """Keep gunicorn running and the folder as the registry says."""
+    """Keep gunicorn running, and the folder up to date with the registry."""
     for end in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
@@ -92,7 +92,7 @@ def _serve(folder: Folder, settings: Settings, config: Any, token: str | None) -
             follower.look()
             if (code := server.poll()) is not None:
                 if time.monotonic() - begun < AT_ONCE:
-                    print(f"serve failed: its processes ended with {code}; they say why above.", file=sys.stderr)
+                    print(f"serve failed: gunicorn ended with exit code {code}, see above.", file=sys.stderr)
                     return 1
                 server, begun = _start(folder, token), time.monotonic()
             time.sleep(EVERY)
@@ -141,11 +141,11 @@ def _check_system(host: str) -> None:
     from ldsvm.experiment.config.load import ConfigError
 
     if sys.platform == "win32":
-        raise ConfigError("serve needs gunicorn, which Windows lacks; allowed: Linux, macOS, or mlflow models serve.")
+        raise ConfigError("serve needs gunicorn, which does not run on Windows; use mlflow models serve there.")
     try:
         socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError:
-        raise ConfigError(f"--host is {host!r}, not an address of this computer; allowed: such as 127.0.0.1.") from None
+        raise ConfigError(f"--host is {host!r}; allowed: an address of this computer, such as 127.0.0.1.") from None
 
 
 def _token(file: str | None) -> str | None:
@@ -156,13 +156,13 @@ def _token(file: str | None) -> str | None:
     try:
         given = os.environ.get(TOKEN) if file is None else Path(file).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "no UTF-8"
-        raise ConfigError(f"--token-file is {file}, which cannot be read ({why}); allowed: a file.") from None
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        raise ConfigError(f"--token-file is {file}, which cannot be read ({why}); allowed: a text file.") from None
     if given is None:
         return None
     if not re.fullmatch(r"[!-~]{16,}", found := given.strip()):
         where = TOKEN if file is None else f"--token-file {file}"
-        raise ConfigError(f"{where} holds no token; allowed: 16 or more letters, digits and marks, without spaces.")
+        raise ConfigError(f"{where} holds no valid token; allowed: 16 or more ASCII characters without spaces.")
     return found
 
 
@@ -183,26 +183,30 @@ def _number(least: float, largest: float, kind: type) -> Callable[[str], Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m flows serve",
-        description="Answer rows over HTTP with the champion of a production file.",
+        description="Serve predictions of a production file's champion over HTTP.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("config", metavar="CONFIG", help="a file with a section production")
-    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="entries that win over the file")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1: this machine alone)")
-    parser.add_argument("--port", type=_number(1, 65535, int), default=5001, help="the port (5001)")
-    parser.add_argument("--workers", type=_number(1, 64, int), default=2, help="processes that answer (2)")
+    parser.add_argument("config", metavar="CONFIG", help="an experiment file with a section production")
+    parser.add_argument("overrides", metavar="key=value", nargs="*", default=[], help="override entries of the file")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)"
+    )
+    parser.add_argument("--port", type=_number(1, 65535, int), default=5001, help="the port (default: 5001)")
+    parser.add_argument(
+        "--workers", type=_number(1, 64, int), default=2, help="number of processes that answer requests (default: 2)"
+    )
     parser.add_argument(
         "--max-body", metavar="BYTES", type=_number(100, 10**9, int), default=1_000_000,
-        help="largest request (1000000); a larger one is answered with 413",
+        help="largest request body (default: 1000000); larger ones get status 413",
     )  # fmt: skip
     parser.add_argument(
         "--max-rate", metavar="N", type=_number(0, 10**6, float), default=0.0,
-        help="requests a second (0: any number); more are answered with 429",
+        help="most requests per second (default: 0, no limit); those beyond it get status 429",
     )  # fmt: skip
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help="a file with the token that each request must have as Authorization: Bearer",
+        help="a file with the token that each request must send, as Authorization: Bearer TOKEN",
     )
     return parser

@@ -1,10 +1,10 @@
 """What `make up`, `make down` and `make status` do: Prefect's server, MLflow's server and a worker, all on loopback.
 
-Each is a process group of its own, described by a file in RUNS/service, and only what such a file describes is ended. A
-fourth process, the watch, starts again what has ended or fallen silent, see flows/watch.py. A flow run belongs to the
-worker's group. When its worker dies, Prefect may believe for ever that it runs, and then starts nothing new of its
-deployment. So before a worker starts, and after one was ended, the rest of its group is ended too, and runs of the pool
-that Prefect still takes for running are set to Crashed, which frees their place. Needs Linux.
+Each is a process group of its own, described by a file in RUNS/service; only groups with such a file are ended. A
+fourth process, the watch, restarts services that ended or stopped answering, see flows/watch.py. Flow runs belong to
+the worker's group. When a worker dies, Prefect may go on believing that its flow runs are running, and then starts no
+new run of their deployments. So before a worker starts, and after one was ended, the rest of its group is ended too,
+and runs that Prefect still believes to be running are set to Crashed, which frees their place. Needs Linux.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from ldsvm.tracking.store import has_open_runs
 
 TITLES = {"prefect": "Prefect", "mlflow": "MLflow", "worker": "the worker", WATCH: "the watch"}
 EPILOG = """
-variables: RUNS, the folder of results, logs and stores (runs); PREFECT_PORT (4200); PORT, of MLflow (5000);
-DATA, folders, with : between them, that deployed runs may read and write besides data/, LDSVM_DATA_HOME and RUNS.
-LDSVM_WEBHOOK or LDSVM_WEBHOOK_FILE says where alarms are sent, see docs/how_to/alarms.md.
-exit codes: 0 done, 1 something does not run as it should, 2 a mistake in the variables.
+environment variables, with their defaults:
+  RUNS           the folder of results, logs and stores (runs)
+  PREFECT_PORT   the port of Prefect's server (4200)
+  PORT           the port of MLflow's server (5000)
+  DATA           folders, separated by :, that deployed runs may use besides data/, LDSVM_DATA_HOME and RUNS (none)
+  LDSVM_WEBHOOK, LDSVM_WEBHOOK_FILE   where alarms are sent, see docs/how_to/alarms.md (nowhere)
+exit codes: 0 success, 1 a service does not run as it should, 2 a mistake in the variables.
 """
 
 
 def up(settings: Settings) -> int:
-    """Start what does not run, deploy, and say where all is; end what was started when a part of it fails."""
+    """Start the services that do not run, deploy the flows, print the addresses; on failure, end what was started."""
     absent = [name for name in NAMES if not settings.alive(name)]
     for name in NAMES:
         if name not in absent:
@@ -54,7 +57,7 @@ def up(settings: Settings) -> int:
 
 
 def _start(settings: Settings, absent: Collection[str]) -> None:
-    """Start all at once: each imports for seconds, and waits by itself for what it needs."""
+    """Start all at once: each takes seconds to import, and waits for the others that it needs."""
     wanted, reactions = deployments.wanted_deployments(), automations.wanted_automations()
     for name, variable in (("prefect", "PREFECT_PORT"), ("mlflow", "PORT")):
         if name in absent:
@@ -80,7 +83,7 @@ def _start(settings: Settings, absent: Collection[str]) -> None:
 
 
 def _wait(names: Sequence[str], settings: Settings) -> None:
-    """Wait until all answer, and say for what: on a terminal in one line, elsewhere in a line when one answers."""
+    """Wait until all answer. Shows progress in one line on a terminal, elsewhere in a line for each that answers."""
     begin, moving = time.monotonic(), sys.stderr.isatty()
     waiting = list(names)
     while waiting:
@@ -92,7 +95,7 @@ def _wait(names: Sequence[str], settings: Settings) -> None:
                     line = f"{passed:6.1f} s  {TITLES[name]} answers"
                     print(f"\r{line:60s}" if moving else line, file=sys.stderr, flush=True)
             elif not settings.alive(name) or passed > processes.START_SECONDS:
-                raise ServiceFailed(f"{name} ended or did not answer in time; it says why in {settings.log(name)}")
+                raise ServiceFailed(f"{name} ended or did not answer in time (log: {settings.log(name)})")
         if moving and waiting:
             line = f"waiting for {', '.join(TITLES[name] for name in waiting)}, {time.monotonic() - begin:.0f} s"
             print(f"\r{line:60s}", end="", file=sys.stderr, flush=True)
@@ -103,7 +106,7 @@ def down(settings: Settings) -> int:
     """End what `up` started: the watch, then the worker and its flow runs, while Prefect can still record their end."""
     known = [name for name in reversed(NAMES) if settings.file(name).exists()]
     if "worker" in known and (running := len(settings.flow_runs())):
-        print(f"{running} flow runs are stopped; what they finished is kept", flush=True)
+        print(f"stopping {running} flow runs; their finished work is kept", flush=True)
     for name in known:
         servers.end(name, settings)
         if name == "worker" and servers.healthy("prefect", settings):
@@ -121,7 +124,7 @@ def down(settings: Settings) -> int:
 
 
 def status(settings: Settings) -> int:
-    """Print what runs, how it is, and the deployments; return 1 when something that `up` started is not well."""
+    """Print the state of each service, and the deployments; return 1 when one that `up` started is not healthy."""
     found, fine = watch.records(settings), True
     for name in NAMES:
         state = "does not run"
@@ -132,8 +135,8 @@ def status(settings: Settings) -> int:
         fine &= state in ("healthy", "does not run")
         more = [found[name].say()] if name in found else []
         if state.startswith("died") and not (name in found and found[name].given_up):
-            more.append(f"{'the watch' if settings.alive(WATCH) else 'make up'} starts it again")
-        place = {"worker": f"pool {POOL}", WATCH: "restarts what ends"}.get(name)
+            more.append(f"{'the watch' if settings.alive(WATCH) else 'make up'} restarts it")
+        place = {"worker": f"pool {POOL}", WATCH: "restarts services"}.get(name)
         place = place or f"http://127.0.0.1:{getattr(settings, name)}"
         print(f"{name:12s}{place:28s}{', '.join(filter(None, [state, *more]))}")
     for line in deployments.listing(settings.api) if servers.healthy("prefect", settings) else ():
@@ -143,20 +146,20 @@ def status(settings: Settings) -> int:
 
 
 def _say_timelines(settings: Settings) -> None:
-    """Print where the page of each production model is."""
+    """Print the path of each production model's timeline."""
     for page in sorted(settings.runs.glob("registry/*/timeline.html")):
         print(f"{'timeline':12s}{page.parent.name}, {page}")
 
 
 def _settings() -> Settings:
-    """Return what the variables say."""
+    """Return the settings in the environment variables."""
     from ldsvm.experiment.config.yaml_merge import ConfigError
 
     ports = {}
     for variable, usual in (("PREFECT_PORT", "4200"), ("PORT", "5000")):
         given = os.environ.get(variable, usual)
         if not (given.isascii() and given.isdecimal() and 0 < int(given) < 65536):
-            raise ConfigError(f'{variable} is "{given}"; allowed: the number of a port, 1 to 65535.')
+            raise ConfigError(f'{variable} is "{given}"; allowed: a port, 1 to 65535.')
         ports[variable] = int(given)
     if ports["PREFECT_PORT"] == ports["PORT"]:
         raise ConfigError(f"PREFECT_PORT and PORT are both {ports['PORT']}; allowed: two different ports.")
@@ -165,7 +168,7 @@ def _settings() -> Settings:
 
 
 def _act(action: str, settings: Settings) -> int:
-    """Run an action on the ports of what runs already, if something does."""
+    """Run an action, on the ports of the services that already run, if any do."""
     if running := [name for name in NAMES if settings.alive(name)]:
         settings = Settings(settings.runs, *settings.read(running[0])["ports"])
     environment.configure_service(settings.runs, settings.api, settings.mlflow)
@@ -176,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one action and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m flows.service",
-        description="Start, end or show Prefect's server, MLflow's server and a worker, all on 127.0.0.1.",
+        description="Start, stop or show Prefect's server, MLflow's server and a worker, all on 127.0.0.1.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -188,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         if sys.platform != "linux":
-            raise ConfigError(f"the system is {sys.platform}; allowed: linux, where /proc says what runs.")
+            raise ConfigError(f"make up needs Linux (it reads /proc); this system is {sys.platform}.")
         settings = _settings()
         check_runs(settings.runs)
         if action == "status":

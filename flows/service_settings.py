@@ -45,7 +45,7 @@ class Settings:
         return self.folder / f"{name}.pid"
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return what that file says, with the process under the key process; nothing when it cannot be read."""
+        """Return the content of that file, with the process under the key process; {} when it cannot be read."""
         try:
             said = json.loads(self.file(name).read_text("utf-8"))
             return {"process": Process(said["pid"], said["born"]), "ports": (said["prefect"], said["mlflow"])}

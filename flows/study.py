@@ -1,4 +1,4 @@
-"""Run a study: compute, unless it has been, write its page, and attach page and files to one MLflow run."""
+"""Run a study: compute it once, write its page, and attach page and files to one MLflow run."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ldsvm.tracking.client import Tracker, TrackingFailed
 
 
 def run_study(config: StudyConfig) -> str:
-    """Compute, unless it has been, write the page, track it, and return the page's path."""
+    """Compute the study unless an earlier run has, write its page, track it, and return the page's path."""
     compute(config, return_state=True).result()
     files = write_page(config)
     errors: list[str] = []
     try_tracking(errors, track_study, config, files)
     if errors:
-        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the page is complete, and the same command tracks it.")
+        raise TrackingFailed(f"{errors[0].removesuffix('.')}; the page is complete, run again to track it.")
     return files[0]
 
 
 @task(name="study", task_run_name="{config.name}", cache_policy=NO_CACHE)
 def compute(config: StudyConfig) -> Any:
-    """Compute what the study needs; the state is called Cached when an earlier run has."""
+    """Compute the study; the state is called Cached when an earlier run has done so."""
     folder = keep.place(config)
     if not config.refresh and keep.read(folder) is not None:
         return Completed(name="Cached", data=str(folder))

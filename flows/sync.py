@@ -1,4 +1,4 @@
-"""Track results that an earlier run computed and could not track."""
+"""Send results to MLflow that an earlier run could not track."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ldsvm.report.publish import collect
 
 @flow(name="sync", flow_run_name=run_name)
 def sync(config: str, overrides: Sequence[str] = ()) -> str:
-    """Track the results that are on the disk, and compute nothing; raise ConfigError when there are none."""
+    """Send stored results to MLflow without computing any; raise ConfigError when there are none."""
     settings = experiment(config, overrides)
     facts = prepare_data(settings)
     found = [{outcome.method for outcome in collect(settings, problem)} for problem in settings.problems]
     names = [name for name in settings.methods if all(name in one for one in found)]
     if not names:
-        raise ConfigError(f"{config}: no results of these data in {settings.results}; run pipeline first.")
+        raise ConfigError(f"{config} has no results for these data in {settings.results}; run pipeline first.")
     return compare(settings, facts, names)

@@ -16,7 +16,7 @@ from ldsvm.report import timeline as pages
 
 
 def remember(config: Config, registry: Registry, event: Event) -> None:
-    """Add an event and make the page anew. The work is done by then, so what cannot be written is only said."""
+    """Add an event and write the page again. The work is done by then, so an error here is printed, not raised."""
     runs, model = config.paths.runs, registry.name
     try:
         timeline.record(runs, model, event)
@@ -24,7 +24,7 @@ def remember(config: Config, registry: Registry, event: Event) -> None:
         file = pages.write(runs, model, production_rules(config).drift.psi)
         registry.timeline().sample(pages.numbers(event), len(found))
     except Exception as error:
-        say(f"  the timeline of {model} could not be brought up to date: {sentence(error)}")
+        say(f"  the timeline of {model} could not be updated: {sentence(error)}")
         return
     create_markdown_artifact(pages.in_short(model, found, file), key(model, "timeline"), f"{model} in production")
     say(f"  Timeline of {model}: {file}")
@@ -52,7 +52,7 @@ def trained(
 
 
 def not_trained(inspection: Inspection, champion: Version | None, run: str) -> Event:
-    """Return the event of a retraining that trained nothing."""
+    """Return the event of a retraining in which nothing was trained."""
     decision = inspection.decision
     return Event(
         "retrain", decision.action, sentence=decision.sentence, champion=_number(champion), rows=inspection.new,
@@ -61,12 +61,12 @@ def not_trained(inspection: Inspection, champion: Version | None, run: str) -> E
 
 
 def acknowledged(inspection: Inspection, champion: Version) -> Event:
-    """Return the event that the user of this process goes on with data that raised an alarm."""
+    """Return the event that the user of this process accepted data that had raised an alarm."""
     return Event("acknowledge", "acknowledged", champion=_number(champion), data=inspection.sha256, by=timeline.user())
 
 
 def scored(report: Report, version: Version, run: str) -> Event:
-    """Return the event of rows that were scored and compared with the training."""
+    """Return the event of rows that were scored and compared with the training data."""
     reasons = tuple(f"{one['rows']}: {' '.join(one['reasons'])}" for one in report.alarms)
     return Event(
         "score", "alarm" if reasons else "scored", sentence=report.sentences[0], champion=_number(version),

@@ -1,4 +1,4 @@
-"""An experiment for each value of one of its settings, and the curves over them."""
+"""Run an experiment for each value of one of its settings, and draw the curves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ldsvm.report.publish import Published, Runs
 
 
 def vary(config: Config, variants: Sequence[Config]) -> str:
-    """Run all methods for each variant, write the curves and return the page's path; failures are raised at the end.
+    """Run all methods for each variant, write the curves and return the page's path; raise failures at the end.
 
-    What does not depend on the varied setting is done once: the later variants find its results.
+    Work that does not depend on the varied setting is done once: the later variants find its results.
     """
     assert config.vary is not None
     errors: list[str] = []

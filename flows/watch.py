@@ -1,6 +1,6 @@
-"""Start again what has ended or fallen silent: `python -m flows.watch RUNS PREFECT_PORT PORT`, which `make up` starts.
+"""Restart services that ended or stopped answering: `python -m flows.watch RUNS PREFECT_PORT PORT`, run by `make up`.
 
-It imports neither Prefect nor MLflow. While `make up` or `make down` works in the same folder, it only waits.
+It imports neither Prefect nor MLflow. It waits while `make up` or `make down` works in the same folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMORY = "watch.json"
 
 @dataclass
 class Record:
-    """What became of one service since `make up`: what of it is shown, and what the pauses depend on."""
+    """The restarts of one service since `make up`: what `make status` shows, and what the pauses depend on."""
 
     restarts: int = 0
     last: str = ""
@@ -42,7 +42,7 @@ class Record:
     why: str = ""
 
     def say(self) -> str:
-        """Return what `make status` adds to the state of the service; nothing when all went well."""
+        """Return what `make status` adds to the state of the service; "" when nothing happened."""
         if self.given_up or not self.restarts:
             return self.given_up
         times = "once" if self.restarts == 1 else f"{self.restarts} times"
@@ -50,7 +50,7 @@ class Record:
 
 
 class Watch:
-    """Looks at each service, in rounds. tell: gets a sentence on all that is done. clock: seconds."""
+    """Looks at each service again and again. tell: gets a sentence on everything done. clock: seconds."""
 
     def __init__(
         self, settings: Settings, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -59,7 +59,7 @@ class Watch:
         self.records = {name: Record() for name in SERVERS}
 
     def look(self) -> None:
-        """Look at each service once, and start again what is due."""
+        """Look at each service once, and restart those that are due."""
         for name, record in self.records.items():
             if not record.given_up and self.settings.file(name).exists():
                 self._look(name, record)
@@ -73,14 +73,14 @@ class Watch:
             record.recent = [one for one in record.recent if now - one < WINDOW_SECONDS]
             if len(record.recent) >= MOST:
                 record.given_up = (
-                    f"{record.why}; not started again after {MOST} times in {WINDOW_SECONDS / 60:.0f} minutes, "
-                    f"see {self.settings.log(name)}, then make up"
+                    f"{record.why}; given up after {MOST} restarts in {WINDOW_SECONDS / 60:.0f} minutes: "
+                    f"see {self.settings.log(name)}, then run make up"
                 )
                 self._note(f"{name} {record.given_up}")
                 send(Message("given_up", f"{name} {record.given_up}"), self.settings.runs, self._tell)
                 return
             record.due = now + (pause := 2.0 ** len(record.recent))
-            self._tell(f"{name} {record.why}; it is started again in {pause:.0f} s")
+            self._tell(f"{name} {record.why}; restarting it in {pause:.0f} s")
         if now < record.due:
             return
         if self.settings.alive(name) and servers.healthy(name, self.settings):
@@ -91,10 +91,10 @@ class Watch:
         record.recent.append(now)
         record.restarts, record.last = record.restarts + 1, f"{datetime.now():%Y-%m-%d %H:%M:%S}"
         record.started, record.silent, record.due = now, None, None
-        self._note(f"{name} {record.why} and was started again")
+        self._note(f"{name} {record.why} and was restarted")
 
     def _wrong(self, name: str, record: Record, now: float) -> str:
-        """Return what is wrong with a service, "" when nothing is, or nothing yet."""
+        """Return what is wrong with a service, "" when nothing is (or not for long enough)."""
         if not self.settings.alive(name):
             return "ended"
         unasked = name == "worker" and not servers.healthy("prefect", self.settings)  # only Prefect knows
@@ -113,7 +113,7 @@ class Watch:
 
 
 def records(settings: Settings) -> dict[str, Record]:
-    """Return what the file of the watch says of each service."""
+    """Return the record of each service in the watch's file."""
     try:
         said: dict[str, Any] = json.loads((settings.folder / MEMORY).read_text("utf-8"))
         return {name: Record(**one) for name, one in said.items()}
@@ -126,7 +126,7 @@ def _tell(sentence: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Look every LOOK_SECONDS, until a signal ends us or our file is gone."""
+    """Look every LOOK_SECONDS, until a signal ends this process or its file is gone."""
     runs, *ports = arguments
     settings = Settings(Path(runs), *map(int, ports))
     watch = Watch(settings, _tell)

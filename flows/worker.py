@@ -1,4 +1,4 @@
-"""The worker of `make up`: Prefect's own, which first frees the places of runs that an earlier worker left.
+"""The worker of `make up`: Prefect's own, after the runs that an earlier worker left have been marked as crashed.
 
 `python -m flows.worker`, with PREFECT_API_URL; started by flows/servers.py.
 """
@@ -14,7 +14,7 @@ from ldsvm.production.alarms import Message, send
 
 
 def main() -> None:
-    """Import Prefect, wait for its server, mark what was left, and work."""
+    """Import Prefect, wait for its server, mark the runs left behind, and work."""
     api = os.environ["PREFECT_API_URL"]
     hurry(["prefect.cli.worker", "prefect.cli._worker_utils", "prefect.workers.process"], f"{api}/health")
     for sentence in mark_crashed(api):

@@ -1,10 +1,10 @@
 """Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates.
 
-`LDSVMClassifier` is the classifier, of scikit-learn's kind; `ClassPlane` shows all classes in two dimensions.
-`fit_path` fits several values of C at the price of about one; `size_path` several numbers of basis functions, and
-`smallest` chooses among them. `save`, `load` and `to_onnx` are for files, `onnx_inputs` for the graph that `to_onnx`
-writes. `RowBlocks` are rows that need not fit into memory, `Serial`, `Threads` and `OnRay` who works on them, and
-`BlockError` is what they raise.
+`LDSVMClassifier` is the classifier, a scikit-learn estimator; `ClassPlane` shows all classes in two dimensions.
+`fit_path` fits several values of C for about the cost of one, `size_path` several numbers of basis functions, and
+`smallest` chooses among these. `save` and `load` write and read files; `to_onnx` writes an ONNX graph, and
+`onnx_inputs` returns its inputs. `RowBlocks` hold rows that need not fit into memory; `Serial`, `Threads` and `OnRay`
+are executors for them, and `BlockError` is the error that they raise.
 """
 
 from importlib import import_module
@@ -50,7 +50,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: scikit-learn takes seconds, and not every process needs it."""
+    """Import a public name on first use: scikit-learn takes seconds to import, and not every process needs it."""
     for home, names in _HOMES.items():
         if name in names:
             globals()[name] = found = getattr(import_module(home), name)

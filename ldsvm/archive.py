@@ -1,4 +1,4 @@
-"""Arrays of a model in one file of NumPy's: written at once or not at all, and read without trust."""
+"""The arrays of a model in one NumPy file, written completely or not at all, and read without trusting it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Header = tuple[tuple[int, ...], np.dtype[Any]]  # shape and type of an array
 
 
 def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
-    """Return shape and type of the arrays of a file by name, as their first bytes tell them and the file holds them.
+    """Return shape and type of the arrays of a file by name, after checking them against the size of the file.
 
-    Raises ValueError for arrays of other names, and for what takes more memory than the file is large.
+    Raises ValueError for arrays with other names, and for arrays that would take more memory than the file is large.
     """
     found: dict[str, Header] = {}
     size = os.fstat(stream.fileno()).st_size
@@ -47,7 +47,7 @@ def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
 
 
 def check_numbers(arrays: dict[str, Array]) -> None:
-    """Raise ValueError for weights, SVMs, centres or widths that are not finite, or so large that no decision is.
+    """Raise ValueError for weights, SVMs, centres or widths that are not finite or would make decisions infinite.
 
     With basis functions at most 1, a decision is at most sum_ml |V_kl| |W_ml| + |b_k|.
     """
@@ -65,13 +65,13 @@ def check_numbers(arrays: dict[str, Array]) -> None:
 
 
 def expect(holds: bool, otherwise: str) -> None:
-    """Raise ValueError with the words `otherwise` unless it holds."""
+    """Raise ValueError with the message `otherwise` unless the condition holds."""
     if not holds:
         raise ValueError(otherwise)
 
 
 def replaced(path: str | os.PathLike[str], write: Callable[[BinaryIO], object], failure: type[ValueError]) -> Path:
-    """Let `write` fill a new file and put it in its place at once; raise `failure`, one sentence, where that fails."""
+    """Let `write` fill a new file, then move it to its path; raise `failure`, with one sentence, if that fails."""
     try:
         with replacing(Path(path).resolve()) as temporary, temporary.open("wb") as file:  # of a link what it means
             write(file)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are complete or absent, never partial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name in the same folder and move it onto ``path`` only if the block succeeds.
 
-    The folder is made when needed. The temporary file starts with a dot and is gone afterwards in any case.
+    The folder is created if needed. The temporary file's name starts with a dot; it is always removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -26,9 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def alone(folder: Path, *, wait: bool = True) -> AbstractContextManager[Any]:
-    """Let one process at a time work in ``folder``, which is made when needed.
+    """Let one process at a time work in ``folder``, which is created if needed.
 
-    wait : until another one has ended; else TimeoutError is raised while there is one
+    wait : whether to wait until another process has ended; if not, TimeoutError is raised while there is one
     """
     from filelock import FileLock
 

@@ -16,7 +16,7 @@ TOLERANCE = 0.002  # of the validation error, for which half the size is a good 
 
 
 def seeded(estimator: Any) -> Any:
-    """Return the estimator with a number as its seed: clones then set aside the same validation rows."""
+    """Return the estimator with a number as its seed, so that its clones set aside the same validation rows."""
     if isinstance(estimator.random_state, Integral):
         return estimator
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
@@ -27,9 +27,8 @@ def seeded(estimator: Any) -> Any:
 def automatic(estimator: Any, X: Any, y: Any, sample_weight: Any, *, eval_set: Any, callback: Any) -> Any:
     """Return the fit with the smallest of 32, 64, 128, … basis functions that is within 0.2 % of the best of them.
 
-    They double until the validation error has twice not become lower, there are no more rows, or a fit was stopped by
-    the callback or the time limit. Arguments: as for
-    `LDSVMClassifier.fit`. Raises ValueError without validation rows.
+    The number doubles until the validation error has twice not fallen, it exceeds the number of rows, or the callback
+    or the time limit stops a fit. Arguments: as for `LDSVMClassifier.fit`. Raises ValueError without validation rows.
 
     Examples
     --------
@@ -40,7 +39,7 @@ def automatic(estimator: Any, X: Any, y: Any, sample_weight: Any, *, eval_set: A
     32
     """
     if eval_set is None and not estimator.early_stopping:
-        raise ValueError("n_basis='auto' needs rows to choose by: pass an eval_set, or early_stopping=True.")
+        raise ValueError("n_basis='auto' needs validation rows: pass an eval_set, or set early_stopping=True.")
     if not isinstance(estimator.centers, str) and not hasattr(estimator.centers, "fit"):
         number_of(estimator.centers, "auto")  # refuses it: an array has one size
     estimator = seeded(estimator)

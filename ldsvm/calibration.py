@@ -1,11 +1,11 @@
-"""Probabilities from scores, and the honest scores that they are fitted to.
+"""Probabilities from scores, and the leave-one-out scores that they are fitted to.
 
-A row pulls the map towards its own coordinates, so scores on training rows promise too much. By how much is known in
-closed form for the first regression, where the targets of the other rows do not depend on it: with leverage h and
-residual r, the map fitted without the row lies h / (1 - h) r further away. MAC then changes the scale of the decisions;
-the slope of the last decisions over those of the first regression tells how much. The last decisions, less that pull
-times the slope, calibrate about as well as a cross-validation does (`python -m benchmarks calibration`), and nothing is
-fitted twice. In the last regression the closed form does not hold: there the other rows' targets depend on the row.
+A row pulls the map towards its own coordinates, so scores on training rows are too confident. The pull is known in
+closed form for the first regression, where the targets of the other rows do not depend on the row: with leverage h and
+residual r, the map fitted without the row lies h / (1 - h) r further away. MAC then changes the scale of the decisions,
+by the slope of the last decisions over those of the first regression. The last decisions, less the pull times that
+slope, calibrate about as well as a cross-validation (`python -m benchmarks calibration`), and nothing is fitted twice.
+In the last regression the closed form does not hold, since there the other rows' targets depend on the row.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MOST = 0.9  # leverage that counts: beyond it a row is alone, and what the map s
 class Calibrator:
     """A function from scores to probabilities.
 
-    columns: for "temperature" one array, of the factor of all scores, or of one for each class that wins (K,); for
-    "sigmoid" slope and offset (2,) of each column of scores; for "isotonic" the corners (2, n) of each column's curve,
-    scores and values.
+    columns: for "temperature" a single array: the factor of all scores, or one factor for each predicted class (K,);
+    for "sigmoid" the slope and offset (2,) for each column of scores; for "isotonic" the corners (2, n) of each
+    column's curve, as scores and values.
     """
 
     method: str
     columns: list[Array]
 
     def __call__(self, scores: Array) -> Array:
-        """Return the probabilities (N, K), each row's sum 1, for scores as `decision_function` gives them."""
+        """Return the probabilities (N, K), whose rows sum to 1, for scores as from `decision_function`."""
         scores = scores.astype(np.float64)
         if self.method == "temperature":
             factors = self.columns[0]
@@ -65,12 +65,12 @@ class Calibrator:
         return np.divide(found, total, out=np.full_like(found, 1.0 / found.shape[1]), where=total > 0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as numbers and texts in lists."""
+        """Return the calibrator as lists of numbers and texts."""
         return {"method": self.method, "columns": [column.tolist() for column in self.columns]}
 
     @classmethod
     def from_json(cls, found: dict[str, Any], K: int) -> Calibrator:
-        """Return what `as_json` gave, of K classes. Raises ValueError for what it cannot have given."""
+        """Return the calibrator that `as_json` described, for K classes; raise ValueError for an impossible one."""
         method, columns = found["method"], [np.array(column, dtype=np.float64) for column in found["columns"]]
         if method not in METHODS or len(columns) != (1 if method == "temperature" or K == 2 else K):
             raise ValueError(f"{method!r} with {len(columns)} columns calibrates no {K} classes")
@@ -80,11 +80,11 @@ class Calibrator:
 
 
 def calibrated(method: str, scores: Array, y: NDArray[np.integer], weight: Array) -> Calibrator:
-    """Fit probabilities to the scores of rows that the model was not fitted to.
+    """Fit probabilities to scores of rows that the model was not fitted to.
 
-    method: one of METHODS, or "auto": a temperature for each class that wins. scores (n,) or (n, K). y: class indices
-    (n,). weight (n,): how many rows each stands for; where these are fewer than the rows that there are, only their
-    ratios count, since tiny weights would leave nothing but doubt.
+    method: one of METHODS, or "auto": a temperature for each predicted class. scores (n,) or (n, K). y: class indices
+    (n,). weight (n,): the number of rows that each row counts for. If their sum is below the number of rows, only their
+    ratios matter, since tiny weights would leave almost no evidence.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the estimator asks of its inputs, each failure one sentence: the thing, the value, what is allowed."""
+"""Checks of the estimator's inputs. Every error is one sentence: the thing, its value, and what is allowed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NAMELESS = re.compile(r"|__index_level_\d+__|Unnamed: \d+(_level_\d+)?(\.\d+)?")
 
 
 def shown(value: Any) -> Any:
-    """A label or number as a person writes it, without NumPy's type around it."""
+    """Return a label or number as text, without NumPy's type around it."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def index_columns(schema: Any) -> list[str]:
-    """Return the columns of an Arrow schema that pandas wrote as the index of the rows; a mere count is no column."""
+    """Return the columns of an Arrow schema in which pandas stored the row index; a plain range has no column."""
     try:
         return [name for name in (schema.pandas_metadata or {})["index_columns"] if isinstance(name, str)]
     except (ValueError, LookupError, TypeError):  # anybody may have written the metadata

@@ -1,4 +1,4 @@
-"""All classes in one plane, from the scores of a classifier: where a row lies says its class and how clear that is."""
+"""All classes in a plane, from the scores of a classifier: a row's position shows its class and how certain it is."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ class ClassPlane(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Map rows to a plane where each class has a corner of a regular polygon.
 
     A row lies at the mean of the corners, weighted by the softmax of the classifier's scores: near the corner of its
-    class when that is clear, between two corners when it might be either, and in the middle when nothing is clear.
-    Classes that are confused get corners beside each other. With as many latent dimensions as the classifier needs,
-    this separates many classes in the plane better than a classifier with two latent dimensions.
+    class if the classifier is certain, between two corners if it might be either class, and in the middle if it might
+    be any. Classes that are often confused get neighbouring corners. Since the classifier may have as many latent
+    dimensions as it needs, this separates many classes better than a classifier with two latent dimensions.
 
     Parameters
     ----------
     classifier : classifier with decision_function, or a pipeline that ends in one
-        `fit` fits a clone of it. Wrap a fitted one in scikit-learn's FrozenEstimator to take it as it is.
+        `fit` fits a clone of it. Wrap a fitted one in scikit-learn's FrozenEstimator to use it without refitting.
     sharpness : float, default=3.0
-        What the scores are multiplied by. Larger values bring rows closer to the corners and show fewer doubts; smaller
-        ones spread each class along a ray. The default suits scores in units of an SVM's margin, as those of
-        LDSVMClassifier and SVC are.
+        Factor of the scores in the softmax. Larger values move rows closer to the corners and show less uncertainty;
+        smaller ones spread each class along a ray. The default suits scores in units of an SVM's margin, as from
+        LDSVMClassifier and SVC.
 
     Attributes
     ----------
     classifier_ : classifier
         The fitted classifier.
     classes_ : array of shape (K,)
-        The classes, in the order of the corners' rows.
+        The classes, in the order of the rows of ``corners_``.
     corners_ : array of shape (K, 2)
-        Each class's corner, on the unit circle. Two classes lie opposite each other, and all rows on the line between.
+        The corner of each class, on the unit circle. Two classes have opposite corners, with all rows on the line
+        between them.
 
     Raises
     ------
     ValueError
-        When sharpness is no positive number, or the classifier has no decision_function.
+        If sharpness is not a positive number, or the classifier has no decision_function.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class ClassPlane(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.sharpness = sharpness
 
     def fit(self, X: Any, y: Any) -> ClassPlane:
-        """Fit the classifier to X (N, D) and y (N,), and order the classes by how often their scores are close."""
+        """Fit the classifier to X (N, D) and y (N,), and place classes side by side that are often confused."""
         sharpness: Any = self.sharpness
         if not isinstance(sharpness, Real) or not 0 < float(sharpness) < np.inf:
             raise ValueError(f"sharpness is {self.sharpness!r}; allowed: a positive number")
@@ -81,7 +82,7 @@ class ClassPlane(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the places of the rows X (N, D) in the plane (N, 2)."""
+        """Return the positions (N, 2) of the rows X (N, D) in the plane."""
         check_is_fitted(self)
         return places(self._scores(X), self.corners_, self.sharpness)
 
@@ -110,8 +111,8 @@ class ClassPlane(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 def corners(scores: Any, sharpness: float = SHARPNESS) -> Array:
     """Return a corner of the regular polygon for each class (K, 2), from scores (N, K), or (N,) of two classes.
 
-    Rows pull their likely classes towards each other: the order makes the sum of the distances between corners small,
-    each pair weighted by how often both are likely. It is the best that no reversal of a part of the circle improves.
+    The order makes the sum of the distances between corners small, where each pair of classes is weighted by how often
+    both are likely for a row. It is a local optimum: reversing any part of the circle does not improve it.
     """
     shares = _shares(scores, sharpness)
     K = shares.shape[1]
@@ -139,7 +140,7 @@ def corners(scores: Any, sharpness: float = SHARPNESS) -> Array:
 
 
 def places(scores: Any, corners: Array, sharpness: float = SHARPNESS) -> Array:
-    """Return the places (N, 2) of rows with these scores, (N, K), or (N,) of two classes."""
+    """Return the positions (N, 2) of rows with these scores, (N, K), or (N,) for two classes."""
     return _shares(scores, sharpness) @ corners
 
 

@@ -48,52 +48,55 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     ----------
     n_components : int or "auto", default="auto"
         L, the latent dimensions. "auto" is K - 1 for K classes, where the classes can sit on a regular simplex and
-        more dimensions no longer widen the margin (section "The role of dimension reduction"): they stay empty, as
-        the second one of two classes does. It is 50 at most: the SVMs cost K N L^2, with K - 1 and rows in
-        proportion to K that is K^4, while many classes sit nearly as far apart in 50 (300 of them at 0.9 of the
-        simplex's distance). Fewer trade accuracy for a picture: for many classes in two dimensions take
-        ``multi_class="ovo"`` and stop early.
+        more dimensions no longer widen the margin (section "The role of dimension reduction" of the paper): further
+        dimensions stay unused. "auto" is at most 50, since the SVMs cost O(K N L^2) (with L = K - 1 and N in
+        proportion to K, that is K^4), while many classes sit nearly as far apart in 50 dimensions (300 classes at 0.9
+        of the simplex's distance). Fewer dimensions trade accuracy for a picture: for many classes in two dimensions
+        use ``multi_class="ovo"`` and stop early.
     map : {"rbf", "adaptive_rbf", "linear"} or a scikit-learn regressor, default="rbf"
-        F. "adaptive_rbf" learns the centres and a width for each of them in every F-step, so that fewer are needed;
-        search ``alpha`` with it. "linear" accepts sparse X. A regressor is cloned and refitted in every F-step; it must
-        predict L outputs (wrap one that predicts a single output in sklearn.multioutput.MultiOutputRegressor).
+        The map F. "rbf" has Gaussian basis functions with fixed centres. "adaptive_rbf" also learns the centres, and a
+        width for each, in every F-step, so that fewer are needed; search ``alpha`` with it. "linear" accepts sparse X.
+        A regressor is cloned and refitted in every F-step; it must predict L outputs (wrap one that predicts a single
+        output in sklearn.multioutput.MultiOutputRegressor).
     n_basis : int, "scale", "auto" or None, default="scale"
-        M, the basis functions of ``map="rbf"`` and "adaptive_rbf": the cost of a prediction is O(M D). "scale" is a
-        quarter of the rows, from 150 to 300, or 30 for each class where that is more, up to 1,000. "auto" tries 32,
-        64, 128, … and takes the smallest that is within 0.2 % of the best on the validation rows, which it needs; see
-        `ldsvm.size_path` for the whole curve and `ldsvm.smallest` for budgets of time and memory. None takes every
-        distinct training row as a centre (the paper's "nonparametric" map; the fitted model then holds training data).
-        Reduced to the number of distinct training rows, with a warning unless it is the default.
+        M, the number of basis functions of ``map="rbf"`` and "adaptive_rbf". A prediction costs O(M D). "scale" is a
+        quarter of the rows, between 150 and 300, or 30 per class if that is more, up to 1,000. "auto" tries 32, 64,
+        128, … and takes the smallest whose error on the validation rows, which it needs, is within 0.2 % of the best;
+        see `ldsvm.size_path` for the whole curve and `ldsvm.smallest` for budgets of time and memory. None makes every
+        distinct training row a centre (the paper's "nonparametric" map; the fitted model then holds training data).
+        M is reduced to the number of distinct training rows, with a warning unless ``n_basis`` is the default.
     centers : {"kmeans", "random"}, array-like (M, D) or estimator, default="kmeans"
-        Where the centres come from, or start: k-means on X, distinct training rows drawn at random, the rows of an
-        array, or what an estimator such as scikit-learn's MiniBatchKMeans has as ``cluster_centers_`` after ``fit(X)``
-        (a clone is fitted). ``n_basis="scale"`` is then their number; a number sets ``n_clusters``.
+        The centres, or with ``map="adaptive_rbf"`` their starting values: k-means on X, distinct training rows drawn
+        at random, the rows of an array, or the ``cluster_centers_`` of an estimator such as scikit-learn's
+        MiniBatchKMeans (a clone is fitted to X). With an array or an estimator, ``n_basis="scale"`` takes all its
+        centres; a number sets the ``n_clusters`` of the estimator.
     gamma : float, "scale" or "auto", default="auto"
         Width of ``phi_m(x) = exp(-gamma |x - c_m|^2)``, ``gamma = 1 / (2 sigma^2)`` in the paper's letters. "scale" is
         1 / (D Var(X)), as in scikit-learn's SVC. "auto" is 0.1, 0.3, 1, 3 or 10 times that, chosen together with
-        ``alpha``. The learned widths start there; with these it is 1, 3 or 10 times that.
+        ``alpha``. With ``map="adaptive_rbf"`` the learned widths start at this value, and "auto" chooses among 1, 3
+        and 10 times "scale".
     center_steps : int or "auto", default="auto"
-        Gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step; later
-        ones take a fifth of them, or as many with ``z_follows``. "auto" sees every row 100 times, in 1,000 steps at
-        least (for fewer rows more would only fit them harder) and 50,000 at most. Training time is in proportion to
-        them.
+        Number of gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step;
+        later F-steps take a fifth as many, or with ``z_follows`` as many. "auto" uses every row 100 times, in at least
+        1,000 and at most 50,000 steps. Training time is proportional to this number.
     z_follows : bool, default=False
-        Let Z follow F in the later F-steps of ``map="adaptive_rbf"``: each batch of rows takes its Z-step anew, so that
-        an F-step lowers the penalised objective over F and Z at once, whatever ``z_solver`` is. Lowers the error where
-        rows abound, so that the map cannot fit them all, as with distorted copies of images; with few it fits them too
-        hard.
+        Update Z together with F in the later F-steps of ``map="adaptive_rbf"``: the Z-step is repeated for each batch
+        of rows, so that an F-step lowers the penalised objective over F and Z jointly, whatever ``z_solver`` is. This
+        lowers the test error when there are more rows than the map can fit, as with distorted copies of images; with
+        few rows it overfits.
     C : float, default=1.0
-        Penalty of the hinge, common to all SVMs. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
-        shares the work): a large C fits the training rows harder and takes more iterations, so stop it early.
+        Penalty of the hinge loss, common to all SVMs. Search it on validation data, from 1e-3 to 1e3 (`ldsvm.fit_path`
+        shares the work). A larger C fits the training rows more closely and takes more iterations; use early stopping
+        with it.
     alpha : float or "auto", default="auto"
-        Ridge of the map (the paper's lambda). "auto" takes the power of ten from 1e-6 to 100 with the fewest
-        leave-one-out errors of the first regression, which have a closed form: no row is set aside and nothing is
-        fitted twice. It looks at 2,000 rows and 500 centres at most. Learned centres fit harder than those:
-        search it from 1e-3 to 1 there, the more the fewer the rows.
+        Ridge penalty of the map (the paper's lambda). "auto" takes the power of ten from 1e-6 to 100 with the fewest
+        leave-one-out errors of the first regression; these have a closed form, so that no row is set aside and nothing
+        is fitted twice. It uses at most 2,000 rows and 500 centres. With ``map="adaptive_rbf"``, which fits more
+        closely, search it from 1e-3 to 1; fewer rows need a larger one.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class. "balanced" is N / (K N_k) for class k of N_k rows (sums of their weights,
-        where rows have them), as in scikit-learn's SVC, so that all classes weigh alike in the hinge; the map's
-        regression counts every row as before.
+        Factors of C for the rows of each class. "balanced" is N / (K N_k) for class k with N_k rows (sums of their
+        weights, if given), as in scikit-learn's SVC, so that all classes have the same weight in the hinge loss. The
+        regression of the map is not affected.
     multi_class : {"ovr", "ovo"}, default="ovr"
         One-vs-all as in the paper, or one-vs-one with votes.
     init : {"simplex", "random", "pca"} or array of shape (n_samples, n_components), default="simplex"
@@ -103,74 +106,77 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         The quadratic penalty starts at ``mu`` and is multiplied by ``mu_factor`` whenever the alternation at fixed
         mu has converged.
     mu_max : float or "auto", default="auto"
-        The largest mu. The penalised objective smooths the hinge, and its ridge 2 alpha / mu falls as mu grows: both
-        fit the training rows harder, and only validation rows can tell for how long that helps. "auto" is 1e6 with
-        validation rows, and for starts that do not put the classes apart; else twice ``mu``, where the run ends as
-        planned when the steps there have converged.
+        The largest mu. As mu grows, the hinge is smoothed less and the effective ridge 2 alpha / mu falls: both fit the
+        training rows more closely, and only validation rows can tell how long that helps. "auto" is 1e6 with
+        validation rows, and for an ``init`` that does not separate the classes; otherwise it is twice ``mu``, and
+        training ends when the steps there have converged.
     tol : float, default=1e-2
-        The alternation has converged when the penalised objective falls by less than this share; the run has when
-        ``|Z - F(X)|`` is below this share of ``|F(X)|``.
+        Relative tolerance. The alternation at fixed mu has converged when the penalised objective falls by less than
+        this fraction, and training when ``|Z - F(X)|`` is below this fraction of ``|F(X)|``.
     max_iter : int, default=200
-        MAC iterations at most; reaching it raises a ConvergenceWarning.
+        Maximum number of MAC iterations; reaching it gives a ConvergenceWarning.
     early_stopping : bool, default=False
-        Set aside ``validation_fraction`` of the rows (stratified), stop when the error on them has not fallen for
-        ``n_iter_no_change`` iterations, and keep the best iteration. An ``eval_set`` given to `fit` does the same
-        with rows of your own.
+        Set aside a stratified fraction ``validation_fraction`` of the rows, stop when the error on them has not fallen
+        for ``n_iter_no_change`` iterations, and keep the best iteration. An ``eval_set`` given to `fit` does the same
+        with your own rows.
     validation_fraction : float, default=0.1
-        Share of the rows that ``early_stopping`` sets aside.
+        Fraction of the rows that ``early_stopping`` sets aside.
     n_iter_no_change : int, default=10
         Iterations without a lower validation error after which training stops.
     time_limit : float or None, default=None
-        Seconds from the call of `fit` after which no further iteration begins; one that has begun is finished. So is
-        the start (centres, features, the first map and SVMs), with a ConvergenceWarning where it takes longer: the
-        model is then that of the start. `fit_path` counts for each C what comes after the shared preparation;
-        ``n_basis="auto"`` counts each size by itself.
+        Seconds from the call of `fit` after which no new iteration begins; an iteration that has begun is finished.
+        The start (centres, features, first map and SVMs) is always finished; if it takes longer than the limit, its
+        model is kept, with a ConvergenceWarning. In `fit_path` the limit holds for each C, after the shared
+        preparation; with ``n_basis="auto"`` it holds for each size.
     z_solver : str, default="batched"
-        "batched" (exact active set over all samples), "osqp" (one workspace per class) or the name of any installed
-        back end of qpsolvers.
+        Solver of the Z-step: "batched" (exact active sets, all samples at a time), "osqp" (one workspace per class), or
+        any installed solver of qpsolvers by name.
     g_solver : {"ipm", "libsvm", "liblinear"}, default="ipm"
-        "ipm" is our exact interior-point method; the others are scikit-learn's, as references.
+        Solver of the SVMs: "ipm" is our exact interior-point method; the others are scikit-learn's, as references.
     calibration : {"auto", "sigmoid", "temperature", "isotonic"} or None, default="auto"
-        How ``predict_proba`` makes probabilities of the scores. "temperature" is the softmax of the scores times a
-        number; "auto" takes one number for each class that wins. With both the most probable class is always that of
-        `predict`, with "sigmoid" (one for each column of scores, normalised) and "isotonic" (for thousands of rows) not
-        quite. They are fitted to the validation rows, and with ``map="rbf"`` and "linear" also to training rows (5,000
-        at most), to scores without what each row did for itself, which has a closed form: that takes about a
-        tenth of the time of a fit, and no second one. The other maps have probabilities only with validation rows.
-        For ``multi_class="ovo"`` the scores are votes, whose ties the confidences break. None leaves
-        ``predict_proba`` out.
+        How ``predict_proba`` turns scores into probabilities. "temperature" is the softmax of the scores times a
+        number; "auto" has a separate number for each predicted class. With both, the most probable class is always
+        that of `predict`; with "sigmoid" (one per column of scores, normalised) and "isotonic" (for thousands of rows)
+        it can differ. They are fitted on the validation rows. With ``map="rbf"`` and "linear" they are also fitted on
+        at most 5,000 training rows, by their leave-one-out scores, which have a closed form: that takes about a tenth
+        of the time of a fit. Other maps have probabilities only with validation rows. With ``multi_class="ovo"`` the
+        scores are votes, with ties broken by the confidences. None: no ``predict_proba``.
     warm_start : bool, default=False
-        Continue from the previous fit's basis, weights and SVMs when features, classes and the parameters that
-        choose basis and SVMs are the same. ``n_basis="scale"`` is then what it was, also with more rows.
+        Continue from the basis, weights and SVMs of the previous fit, provided that features, classes and the
+        parameters that determine basis and SVMs are unchanged. ``n_basis="scale"`` then keeps its number, also with
+        more rows.
     n_jobs : int or None, default=None
-        Threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). A process
-        forked after a fit must use 1, or be spawned: scikit-learn's k-means hangs there otherwise (its OpenMP does).
+        Number of threads. None leaves BLAS as it is and uses the cores of this process (at most OMP_NUM_THREADS). In a
+        process forked after a fit, use 1, or spawn it instead: with more, the OpenMP of scikit-learn's k-means hangs.
     random_state : int, RandomState or None, default=None
-        Centres, random start, validation split. The same seed and ``n_jobs`` give the same bits on one machine.
+        Seed of the centres, the random start and the validation split. On one machine, the same seed and ``n_jobs``
+        give bit-identical models.
     verbose : int, default=0
-        1 prints a line per iteration to standard error.
+        1 prints a line for each iteration to standard error.
 
     Attributes
     ----------
     classes_ : (K,) labels.
     latent_coef_, intercept_ : (n_svms, L) and (n_svms,) linear SVMs V and b on the latent space.
     coef_ : (n_svms, D) weights of the inputs; only with ``map="linear"``.
-    feature_importances_ : (D,) shares of the inputs, whose sum is 1, or 0 where no score has a slope; only with
-        ``map="rbf"`` and "adaptive_rbf". The mean squared slope of the scores along each input, times its variance. It
-        describes the model: an input that others can replace may have a large share, where
-        sklearn.inspection.permutation_importance finds none.
+    feature_importances_ : (D,) the mean squared slope of the scores along each input, times its variance, scaled to sum
+        1 (all 0 if the scores are constant); only with ``map="rbf"`` and "adaptive_rbf". It describes the model: an
+        input that others could replace may have a large importance, while sklearn.inspection.permutation_importance
+        finds none.
     centers_ : (M, D) centres; only with ``map="rbf"`` and "adaptive_rbf".
     map_ : the fitted F.
-    n_basis_ : basis functions evaluated per prediction: M, D for a linear map, the rows kept by a kernel regressor
-        or L for other regressors.
+    n_basis_ : number of basis functions evaluated per prediction: M; D for a linear map; for a regressor, the rows that
+        it keeps if it is a kernel method, else L.
     n_components_ : L.
-    gamma_ : width used, with ``map="adaptive_rbf"`` (M,) widths; only with these two.
+    gamma_ : the gamma used; with ``map="adaptive_rbf"`` (M,), one for each centre; only with ``map="rbf"`` and
+        "adaptive_rbf".
     alpha_ : ridge used, 0 with a regressor.
     history_ : one dict per iteration (0 is the start): iteration, mu, nested, penalised, distance, train_error,
         valid_error, kkt (residual of the Z-step), gap (of the g-step), seconds_z, seconds_g, seconds_f.
-    n_iter_, best_iter_ : iterations done, and the one whose model was kept.
-    stop_reason_ : "early_stopping", "converged", "settled" (at the last mu, with ``mu_max="auto"``), "mu_max",
-        "max_iter", "time_limit" or "callback"; the three limits come with a ConvergenceWarning that says what helps.
+    n_iter_, best_iter_ : the number of iterations, and the one whose model was kept.
+    stop_reason_ : "early_stopping", "converged", "settled" (converged at the last mu, with ``mu_max="auto"``),
+        "mu_max", "max_iter", "time_limit" or "callback"; the limits mu_max, max_iter and time_limit also give a
+        ConvergenceWarning that says what helps.
     calibrator_ : the function from scores to probabilities, or None.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
@@ -180,12 +186,12 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     Notes
     -----
-    In a pipeline, an ``eval_set`` must hold rows as the earlier steps leave them; ``early_stopping=True`` needs no such
-    care.
+    In a pipeline, the rows of an ``eval_set`` must already be transformed by the earlier steps; with
+    ``early_stopping=True`` the pipeline does this by itself.
 
-    Temporary arrays are made for a block of rows at a time, at most 20 MB for each thread, and fewer where
-    ``sklearn.set_config(working_memory=...)`` says so in MiB. Besides, training keeps the features phi(X) in float32,
-    4 N M bytes, or in float64 where these take 32 MB at most; ``map="adaptive_rbf"`` does not.
+    Temporary arrays cover a block of rows at a time and take at most 20 MB per thread, or less if
+    ``sklearn.set_config(working_memory=...)`` sets fewer MiB. In addition, training keeps the features phi(X): in
+    float64 if that takes at most 32 MB, else in float32, 4 N M bytes. ``map="adaptive_rbf"`` does not keep them.
 
     Examples
     --------
@@ -308,19 +314,19 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         sample_weight : array-like (N,), default=None
             A weight w counts a row w times, in every step; 0 leaves it out.
         eval_set : tuple (X_valid, y_valid), default=None
-            Rows for early stopping. They choose the iteration that is kept, and calibrate the probabilities. RowBlocks
-            too, with RowBlocks.
+            Validation rows for early stopping. They choose the iteration that is kept, and calibrate the probabilities.
+            With RowBlocks as X, they may be RowBlocks too.
         callback : callable, default=None
-            Called with the dict of every iteration (see ``history_``); a true answer stops the run.
+            Called with the dict of every iteration (see ``history_``); training stops when it returns true.
         executor : Serial, Threads or OnRay of ldsvm.blocks, default=None
-            Who works on RowBlocks, or on X and y as one block; None is Serial for RowBlocks.
+            How to work on RowBlocks, or on X and y as a single block. None means Serial() for RowBlocks.
         checkpoint : path, default=None
-            With RowBlocks, a file that keeps the model after every iteration. A fit that finds it there goes on from
-            it; it is removed when a fit has ended, but for ``max_iter`` and ``time_limit``.
+            With RowBlocks, a file that stores the model after every iteration. If it exists, the fit continues from it.
+            It is removed when the fit has ended, unless it ended by ``max_iter`` or ``time_limit``.
 
         Raises
         ------
-        ValueError : a parameter, label, weight or value of X that is not allowed, by name.
+        ValueError : if a parameter, label, weight or value of X is not allowed; the message names it.
         TypeError : sparse X with a map that needs dense X.
 
         Returns
@@ -347,25 +353,26 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
                 return self._keep(*train(self, prepare(self, X, y, sample_weight, eval_set), report, options))
 
     def decision_function(self, X: Any) -> Array:
-        """Scores, largest wins: (N, K), or (N,) for two classes with positive meaning ``classes_[1]``.
+        """Scores (N, K), of which the largest wins, or (N,) for two classes, where positive means ``classes_[1]``.
 
-        One-vs-one gives votes whose ties are broken by confidence, as scikit-learn's SVC does. X may be RowBlocks, here
-        and in the other methods: they are read block by block, and need the steps of the training rows.
+        One-vs-one gives votes with ties broken by confidence, as in scikit-learn's SVC. Here and in the other methods
+        X may be RowBlocks: they are read block by block, and must have the same steps (`RowBlocks.then`) as the
+        training rows.
         """
         return self._each(X, self._scores)
 
     def predict(self, X: Any) -> Any:
-        """Labels (N,) of the largest score."""
+        """Labels (N,) with the largest score."""
         return self._each(X, self._labels)
 
     @available_if(available)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities (N, K) of the classes, each row's sum 1; see ``calibration``."""
+        """Probabilities (N, K) of the classes; each row sums to 1. See ``calibration``."""
         return self._each(X, self._probabilities)
 
     @available_if(available)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities (N, K), -inf for 0."""
+        """Logarithms of the probabilities (N, K); -inf for 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -374,10 +381,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         return self._each(X, self._coordinates)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of rows with the right label; y (N,) is left out with RowBlocks, which have labels of their own."""
+        """Accuracy: the share of rows whose label is predicted correctly. Leave y out with RowBlocks."""
         if not isinstance(X, RowBlocks):
             if y is None:
-                raise TypeError("score needs the labels y of X; only RowBlocks have labels of their own.")
+                raise TypeError("score needs y, the labels of X; it may be left out with RowBlocks only.")
             return float(super().score(X, label_array(y), sample_weight))
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight must be left out when X is RowBlocks.")
@@ -387,7 +394,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         return prediction.score(self, X, self._labels)
 
     def _each(self, X: Any, function: Callable[[Any], Any]) -> Any:
-        """The function's answers for X (n, D) as it is needed, or for all blocks of rows together."""
+        """The function's results for checked X (n, D), or for all blocks of rows."""
         check_is_fitted(self, "map_")
         if not isinstance(X, RowBlocks):
             return function(check_X(self, X, sparse=self._sparse, reset=False))
@@ -419,25 +426,25 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
 
     @property
     def coef_(self) -> Array:
-        """Weights of the inputs (n_svms, D), as scikit-learn's selectors read them; no attribute of other maps."""
+        """Weights of the inputs (n_svms, D), which scikit-learn's feature selection reads; only with map="linear"."""
         mapping = self.__dict__.get("map_")
         if isinstance(mapping, BasisMap) and isinstance(mapping.basis, Identity):
             weights: Array = self.latent_coef_ @ mapping.W.T
             return weights
         raise AttributeError(
-            f"{type(self).__name__} has coef_ only when fitted with map='linear'; otherwise take "
+            f"{type(self).__name__} has coef_ only when fitted with map='linear'; with other maps, use "
             "feature_importances_ for the inputs, or latent_coef_ for the latent dimensions."
         )
 
     @property
     def feature_importances_(self) -> Array:
-        """Shares of the inputs (D,) in how strongly the scores change; only with map="rbf" and "adaptive_rbf"."""
+        """Importances of the inputs (D,), by how strongly the scores change; only with map="rbf" and "adaptive_rbf"."""
         mapping = self.__dict__.get("map_")
         if isinstance(mapping, BasisMap) and isinstance(mapping.basis, Gaussians):
             return importances(mapping, self.latent_coef_)
         raise AttributeError(
             f"{type(self).__name__} has feature_importances_ only when fitted with map='rbf' or 'adaptive_rbf'; "
-            "otherwise take coef_ of map='linear', or sklearn.inspection.permutation_importance."
+            "with other maps, use coef_ (map='linear') or sklearn.inspection.permutation_importance."
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -448,7 +455,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         super().__setstate__({**LDSVMClassifier().get_params(), **state})  # parameters that they did not have
 
     def _threads(self, X: Any) -> AbstractContextManager[Any]:
-        """Keep BLAS to the threads that mapping X (n, D) is worth."""
+        """Limit BLAS to the number of threads that pays for mapping X (n, D)."""
         return threads.limit(threads.worth(self.n_jobs, X.shape[0] * X.shape[1] * self.n_basis_))
 
     @property
@@ -462,13 +469,13 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         return tags
 
     def _validate_params(self) -> None:
-        """Each parameter by itself, then what scikit-learn's declarations cannot say."""
+        """Check each parameter by itself, then what scikit-learn's constraints cannot express."""
         super()._validate_params()
         for name in ("n_components", "n_basis", "center_steps"):
             if isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a truth value.")
+                raise ValueError(f"{name}={getattr(self, name)} must be a whole number, not a bool.")
         if not isinstance(self.mu_max, str) and self.mu > self.mu_max:
-            raise ValueError(f"mu={self.mu} is above mu_max={self.mu_max}; it must be at most mu_max.")
+            raise ValueError(f"mu={self.mu} must be at most mu_max={self.mu_max}.")
         solver_by_name(self.z_solver)  # an unknown name fails now, not after minutes of features
 
     def _keep(

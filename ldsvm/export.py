@@ -1,4 +1,4 @@
-"""A fitted classifier, and the steps before it, as one ONNX graph for programs without Python."""
+"""Export of a fitted classifier, and the steps before it, as one ONNX graph for programs without Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTPUTS = ("decision", "label", "latent", "probabilities")
 
 
 class NotExported(ValueError):
-    """A model, or a step before it, that is no such graph; the message is one sentence."""
+    """A model, or a step before it, cannot be exported; the message is one sentence."""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
@@ -33,17 +33,19 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     model: an `LDSVMClassifier` with ``map="rbf"``, "adaptive_rbf" or "linear", or a scikit-learn pipeline that ends in
     one and whose other steps are linear: FastICA, IncrementalPCA, LinearDiscriminantAnalysis, MaxAbsScaler,
     MinMaxScaler, PCA, RobustScaler, SelectKBest, StandardScaler, TruncatedSVD, VarianceThreshold; these become one
-    matrix. Before them may come a SimpleImputer, or the step ``table`` of an experiment on a table of mixed columns.
-    path: where; an older file there is replaced. The graph takes X (N, D) float32, as the first step does; of a table
-    it takes each column by its name, (N, 1), see `onnx_inputs`. It gives ``decision`` (N, K), or (N,) for two classes,
-    as `decision_function` does, ``label`` (N,), ``latent`` (N, L) and, of a model that has them, ``probabilities``
-    (N, K), but for ``calibration="isotonic"``. All of it is float32: where two classes tie to
-    within its rounding, as they do far from all training rows, the label can be the other one.
+    matrix. A SimpleImputer may come before them, or the step ``table`` of an experiment on a table of mixed columns.
+    path: the file to write; an existing file is replaced.
+
+    The input of the graph is X (N, D) float32, the input of the first step; for a table each column is an input by its
+    name, (N, 1), see `onnx_inputs`. The outputs are ``decision`` (N, K), or (N,) for two classes, as from
+    `decision_function`, ``label`` (N,), ``latent`` (N, L) and, if the model has them, ``probabilities`` (N, K), except
+    with ``calibration="isotonic"``. The graph computes in float32, so when two classes tie up to rounding, as they do
+    far from all training rows, its label can be the other one.
 
     Needs the package onnx (``pip install onnx``). Raises NotExported for other maps and steps, for
-    ``multi_class="ovo"`` with more than two classes, whose votes are no part of ONNX, for tables with a column of texts
-    or with ``numbers: quantile``, and for labels that are neither numbers nor texts; sklearn's NotFittedError for an
-    unfitted model.
+    ``multi_class="ovo"`` with more than two classes (ONNX has no votes), for tables with a column of texts or with
+    ``numbers: quantile``, and for labels that are neither numbers nor texts; sklearn's NotFittedError for an unfitted
+    model.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
     try:
         import onnx
     except ImportError as error:
-        raise NotExported(f"onnx is not installed ({error}); it comes with: pip install onnx.") from error
+        raise NotExported(f"onnx is not installed ({error}); install it with: pip install onnx.") from error
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     graph = _Graph(onnx)
     classifier = _checked(steps[-1])
@@ -77,12 +79,12 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def onnx_inputs(model: Any, X: Any) -> dict[str, Array]:
-    """Return what the graph of a model takes for the rows X, by name, as onnxruntime's ``session.run`` wants it.
+    """Return the inputs of a model's graph for the rows X, by name, for onnxruntime's ``session.run``.
 
-    model: as `to_onnx` takes it. X: as its `predict` takes it. Numbers are ``X`` (N, D) float32. Each column of a mixed
-    table is an input of its own, (N, 1): numbers and yes/no (1 and 0) are float64 with NaN for a gap, dates float64
-    seconds since 1970 in UTC with NaN for a gap, and categories strings with "" for a gap. Values that are not of a
-    column's role raise a ValueError.
+    model: as for `to_onnx`. X: as for its `predict`. A matrix of numbers is the input ``X`` (N, D) float32. Each column
+    of a mixed table is an input of its own, (N, 1): numbers and yes/no (1 and 0) are float64 with NaN for a missing
+    value, dates float64 seconds since 1970 in UTC with NaN for a missing value, and categories strings with "" for a
+    missing value. Values that do not fit a column's role raise a ValueError.
 
     Examples
     --------
@@ -115,7 +117,7 @@ class _Graph:
     def input(self, name: str, type: str, width: int) -> None:
         """Add an input (N, width)."""
         if name in OUTPUTS or name.startswith("/"):
-            raise NotExported(f"column {name!r} has a name that the graph uses itself; rename it and train again.")
+            raise NotExported(f"column {name!r} has a name that the graph uses for itself; rename it and train again.")
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.type(type), ["N", width]))
 
     def constant(self, name: str, value: Array) -> str:
@@ -174,11 +176,11 @@ def _first(graph: _Graph, steps: list[Any]) -> tuple[str, list[Any]]:
 def _imputed(graph: _Graph, step: Any) -> str:
     if step.add_indicator or not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
         raise NotExported(
-            "step SimpleImputer marks gaps, or takes other values for them; allowed: missing_values=nan and "
+            "step SimpleImputer adds columns, or replaces other values than NaN; allowed: missing_values=nan and "
             "add_indicator=False."
         )
     if np.isnan(fill := np.asarray(step.statistics_, dtype=np.float32)).any():
-        raise NotExported("step SimpleImputer leaves columns out; allowed: keep_empty_features=True.")
+        raise NotExported("step SimpleImputer drops empty columns; allowed: keep_empty_features=True.")
     graph.input("X", "FLOAT", len(fill))
     gaps = graph.node("IsNaN", ["X"], "gaps")
     return graph.node("Where", [gaps, graph.constant("fill", fill), "X"], "imputed")
@@ -303,5 +305,5 @@ def _labels(classes: Array, info: Any) -> tuple[Array, int]:
     except UnicodeEncodeError:
         pass
     raise NotExported(
-        f"labels of dtype {classes.dtype} cannot be exported; allowed: numbers and texts that are not empty."
+        f"labels of dtype {classes.dtype} cannot be exported; allowed: numbers, and texts that are not empty."
     )

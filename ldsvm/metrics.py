@@ -1,7 +1,7 @@
-"""Metrics by name: of scikit-learn's scorers, our few losses that it has no scorer for, and the user's by import path.
+"""Metrics by name: scikit-learn's scorers, a few losses for which it has no scorer, and the user's own by import path.
 
-A model is asked once; every metric, and every resample of the bootstrap, then works on its `Answers`. Whether more or
-less is better is known here alone: `Metric.loss` is what everybody minimises.
+A model predicts once; every metric, and every resample of the bootstrap, then works on its `Answers`. Only this module
+knows whether more or less is better: all others minimise `Metric.loss`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ DEFAULT = "error"
 BINS = 15  # of confidence, for the expected calibration error
 RESAMPLES = 200  # a scorer of scikit-learn takes some milliseconds, however few rows
 UNDEFINED = 0.5  # an interval needs at least this share of resamples on which the metric is defined
-OTHER_AREAS = "it is for two classes; for more there are roc_auc_ovr and roc_auc_ovo"
+OTHER_AREAS = "it is for two classes; use roc_auc_ovr or roc_auc_ovo for more"
 NO_SCORES = "the method gives neither probabilities nor decision values"
 Array = NDArray[Any]
 
 
 class Undefined(ValueError):
-    """A metric has no value here; the message is a clause that says why."""
+    """A metric has no value for these rows; the message is a clause that says why."""
 
 
 class Costs(NamedTuple):
-    """What mistakes cost, of two classes of which the one that sorts last is to be found."""
+    """The costs of mistakes for two classes; the positive class is the one whose label sorts last."""
 
     missed: float
     false_alarm: float
 
     @property
     def threshold(self) -> float:
-        """The probability from which finding it costs less than missing it.
+        """The probability of the positive class from which predicting it costs less.
 
         Examples
         --------
@@ -52,21 +52,22 @@ class Costs(NamedTuple):
         return (self.false_alarm / most) / (self.false_alarm / most + self.missed / most)
 
     def each(self, true: Array, found: Array) -> Array:
-        """Return what each row costs (n,). true: whether it is to be found (n,); found: whether it is (n,)."""
+        """Return the cost of each row (n,). true: whether it is positive (n,); found: whether it is predicted to be."""
         return np.where(true & ~found, self.missed, np.where(found & ~true, self.false_alarm, 0.0))
 
     def mean(self, true: Array, found: Array) -> float:
-        """Return what a row costs on average."""
+        """Return the mean cost of a row."""
         return float(self.each(true, found).mean())
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says of n rows.
+    """The predictions of a model for n rows.
 
-    classes: the K labels of model and rows, sorted. codes: of the true labels (n,), places in `classes`; predicted: of
-    the answers (n,). probabilities: (n, K), zero for classes that the model does not know; decisions: (n,) for two
-    classes, (n, K) for more. Either is None where the model has none. costs: of mistakes, None where all are alike.
+    classes: the K labels of model and rows, sorted. codes: the true labels (n,) as places in `classes`; predicted: the
+    same for the predicted labels (n,). probabilities: (n, K), zero for classes that the model does not know; decisions:
+    (n,) for two classes, (n, K) for more. Either is None if the model has none. costs: of mistakes, None if all cost
+    the same.
     """
 
     classes: Array
@@ -80,7 +81,7 @@ class Answers:
         return len(self.codes)
 
     def take(self, rows: Array) -> Answers:
-        """Return what it says of some rows, a row as often as its number is there."""
+        """Return the predictions of some rows; a row may be repeated."""
         names = ("codes", "predicted", "probabilities", "decisions")
         parts = {name: part[rows] for name in names if (part := getattr(self, name)) is not None}
         return replace(self, **parts)
@@ -130,12 +131,12 @@ class Metric:
         return found
 
     def loss(self, value: float) -> float:
-        """Return the value with the sign with which less is better; of a loss, the value again."""
+        """Return the value with the sign for which less is better; for a loss, the value itself."""
         return value if self.less else -value
 
 
 def answers_of(model: Any, X: Any, y: Array, costs: Costs | None = None) -> Answers:
-    """Ask a fitted classifier about the rows X (n, D), whose labels are y (n,). costs: of its mistakes."""
+    """Return a fitted classifier's predictions for the rows X (n, D) with labels y (n,). costs: of its mistakes."""
     said, known = labels_of(model, X), np.asarray(model.classes_)
     classes = np.unique(np.concatenate([known, y]))
     codes, predicted = (np.searchsorted(classes, labels) for labels in (y, said))
@@ -154,10 +155,10 @@ def answers_of(model: Any, X: Any, y: Array, costs: Costs | None = None) -> Answ
 def metric(name: str) -> Metric:
     """Return a metric by its name.
 
-    Names: ``error``, ``cost``, ``log_loss``, ``brier`` and ``ece`` are losses, of which less is better; a scorer of
-    scikit-learn (``sklearn.metrics.get_scorer_names``) is the number that it gives, of which more is better; a name
-    with a dot is the import path of a scorer, or of a function of true and predicted labels of which more is better. Of
-    two classes the one that sorts last is the positive one.
+    Names: ``error``, ``cost``, ``log_loss``, ``brier`` and ``ece`` are losses, for which less is better. The names of
+    scikit-learn's scorers (``sklearn.metrics.get_scorer_names``) give the scorer's value, for which more is better. A
+    name with a dot is the import path of a scorer, or of a function of true and predicted labels for which more is
+    better. Of two classes, the positive one is the one that sorts last.
 
     Raises DataError for an unknown name, and for an import path that is not allowed, see
     `ldsvm.datasets.transformers`.
@@ -214,7 +215,7 @@ def measure(names: Sequence[str], answers: Answers, seed: int, resamples: int = 
 
 
 def unchecked() -> Any:
-    """Return a context in which scikit-learn does not check again what it has checked for the whole set."""
+    """Return a context in which scikit-learn skips checks that it has already done for the whole set."""
     from sklearn import config_context
 
     return config_context(assume_finite=True, skip_parameter_validation=True)
@@ -275,9 +276,9 @@ def _area(answers: Answers) -> float:
 
 
 def reliability(answers: Answers, bins: int = BINS) -> NDArray[np.float64]:
-    """Return for each bin of confidence that has rows its mean confidence, the share that is right, and its rows.
+    """Return, for each bin of confidence that is not empty, its mean confidence, its accuracy, and its number of rows.
 
-    The confidence is the largest probability, and its class the answer that is looked at.
+    The confidence is the largest probability; a row counts as correct if the class with this probability is.
     """
     confidence, answer = answers.needed.max(axis=1), answers.needed.argmax(axis=1)
     places = np.minimum((confidence * bins).astype(int), bins - 1)
@@ -333,7 +334,7 @@ def _why(error: Exception) -> str:
     if "multi_class must be in" in text:
         return OTHER_AREAS
     if "Target is multiclass but average='binary'" in text:
-        return "it is for two classes; for more there are its forms _macro, _micro and _weighted"
+        return "it is for two classes; for more, add _macro, _micro or _weighted to its name"
     if "predict_proba" in text and "decision_function" in text:
         return NO_SCORES
     if "predict_proba" in text or "decision_function" in text:

@@ -1,4 +1,4 @@
-"""What a fitted classifier says of rows, checked: a class by import path may say anything, and a wrong number is worse
+"""Checked predictions of a fitted classifier: a class by import path may return anything, and a wrong number is worse
 than none.
 """
 
@@ -16,13 +16,13 @@ Array = NDArray[Any]
 
 
 class StrangeAnswers(ValueError):
-    """A classifier says what no classifier can mean; the message is one sentence."""
+    """A classifier returned something that is no prediction; the message is one sentence."""
 
 
 def labels_of(model: Any, X: Any) -> Array:
-    """Return the labels (n,) that a fitted classifier gives the rows X (n, D).
+    """Return the labels (n,) that a fitted classifier predicts for the rows X (n, D).
 
-    Raises StrangeAnswers where it has no sorted `classes_`, or gives anything but one of these for each row.
+    Raises StrangeAnswers if it has no sorted `classes_`, or predicts anything but one of them for each row.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def labels_of(model: Any, X: Any) -> Array:
 
 
 def classes_of(model: Any) -> list[Any]:
-    """Return the sorted labels that a fitted classifier knows; raise StrangeAnswers where it has none."""
+    """Return the sorted labels of a fitted classifier; raise StrangeAnswers if it has none."""
     if not hasattr(model, "classes_"):
-        raise StrangeAnswers(f"{_name(model)} has no classes_ after fit; allowed: the labels of y there, sorted.")
+        raise StrangeAnswers(f"{_name(model)} has no classes_ after fit; allowed: the sorted labels of y.")
     classes = np.asarray(model.classes_)
     if classes.ndim != 1 or not np.array_equal(classes, np.unique(classes)):
         raise StrangeAnswers(
@@ -60,9 +60,9 @@ def classes_of(model: Any) -> list[Any]:
 
 
 def probabilities_of(model: Any, X: Any) -> Array | None:
-    """Return the probabilities (n, K) of rows X (n, D), None where a fitted classifier has none.
+    """Return the probabilities (n, K) that a fitted classifier predicts for X (n, D), or None if it has none.
 
-    Raises StrangeAnswers for numbers that are none; what is not a number stays, since some methods end with it.
+    Raises StrangeAnswers for numbers that are no probabilities. NaN is kept, since some methods return it.
     """
     found, wanted = ask(model, "predict_proba", X), (X.shape[0], len(classes_of(model)))
     if found is None:
@@ -77,8 +77,8 @@ def probabilities_of(model: Any, X: Any) -> Array | None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise StrangeAnswers(
-            f"{_name(model)}.predict_proba gives {shown(found[row].tolist())} in row {row}; allowed: numbers from 0 "
-            "on, whose sum is 1."
+            f"{_name(model)}.predict_proba gives {shown(found[row].tolist())} in row {row}; allowed: numbers that "
+            "are not negative and sum to 1."
         )
     return found
 

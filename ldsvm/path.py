@@ -1,4 +1,4 @@
-"""Several values of C at the price of one preparation."""
+"""Fits for several values of C that share one preparation."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ def fit_path(
 ) -> list[LDSVMClassifier]:
     """Fit clones of ``estimator`` for several C, computing centres, features and Gram matrix once.
 
-    With ``map="adaptive_rbf"`` what is shared is the first F-step, most of the time where training is short.
-
-    Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state.
+    Each result equals ``clone(estimator).set_params(C=C).fit(...)`` with the same integer random_state. With
+    ``map="adaptive_rbf"`` the fits share the first F-step, which is most of the time of a short training.
 
     Parameters
     ----------
-    estimator : unfitted LDSVMClassifier with every parameter but C as wanted.
-    C_values : penalties, in the order of the results.
+    estimator : unfitted LDSVMClassifier; its C is not used.
+    C_values : values of C; the models are returned in the same order.
     X, y, sample_weight, eval_set : as in `LDSVMClassifier.fit`.
-    callback : called with C and the dict of every iteration; a true answer stops that C's run.
+    callback : called with C and the dict of every iteration; the fit for this C stops when it returns true.
 
     Examples
     --------
@@ -51,9 +50,9 @@ def fit_path(
     if not models:
         raise ValueError("C_values is empty; give at least one positive number.")
     if isinstance(X, RowBlocks):
-        raise ValueError("fit_path shares work on rows in one array; with RowBlocks call fit for each C.")
+        raise ValueError("fit_path does not support RowBlocks; call fit for each C.")
     if estimator.n_basis == "auto":
-        raise ValueError("n_basis='auto' is chosen by fit; give fit_path a number, or None.")
+        raise ValueError("n_basis='auto' is not supported by fit_path; allowed: a number, 'scale' or None.")
     for model in models:
         model._validate_params()
     with threads.limit(estimator.n_jobs):

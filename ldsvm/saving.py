@@ -1,4 +1,4 @@
-"""A fitted classifier as one file without pickles: arrays in NumPy's npz and everything else in JSON inside it."""
+"""A fitted classifier as one file without pickles: a NumPy npz of arrays, with everything else as JSON inside it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ LABELS = 2**26  # bytes of labels that are texts: NumPy makes all as wide as the
 
 
 class NotSaved(ValueError):
-    """What a file holds, or should hold, cannot be read or written; the message is one sentence."""
+    """A model cannot be saved, or a file not loaded; the message is one sentence."""
 
 
 def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted classifier to one file, at once or not at all, and return its path.
+    """Write a fitted classifier to a file, completely or not at all, and return its path.
 
-    path: where, its folder is made when needed and its name taken as it is; an older file there is replaced. Steps
-    before the classifier, such as a scaler, are not saved: keep them apart, or see `to_onnx`. The file holds
-    parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that runs when it is read; for an
-    estimator as ``centers``, the centres. Raises NotSaved for anything but an `LDSVMClassifier`, for a map that is
-    somebody else's regressor and for labels or parameters that are neither numbers nor texts; for weights that no
-    decision can be computed from; sklearn's NotFittedError for an unfitted model.
+    path: the file, which gets exactly this name. Its folder is created if needed; an existing file is replaced.
+
+    The file holds parameters, map, SVMs, labels and history, as arrays and JSON, and nothing that is run on loading. If
+    ``centers`` is an estimator, its centres are saved in its place. Steps before the classifier, such as a scaler, are
+    not saved: keep them separately, or see `to_onnx`. Raises NotSaved for anything but an `LDSVMClassifier`, for a map
+    that is a scikit-learn regressor, for labels or parameters that are neither numbers nor texts, and for weights that
+    are not finite or too large; sklearn's NotFittedError for an unfitted model.
 
     Examples
     --------
@@ -60,7 +61,9 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
         )
     check_is_fitted(model, "map_")
     if not isinstance(model.map_, BasisMap):
-        raise NotSaved("a map that is a regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'.")
+        raise NotSaved(
+            "a map that is a scikit-learn regressor cannot be saved; allowed: map='rbf', 'adaptive_rbf' or 'linear'."
+        )
     arrays: dict[str, Array] = {"coef_": model.latent_coef_, "intercept_": model.intercept_, "map.W": model.map_.W}
     basis = model.map_.basis
     if isinstance(basis, Gaussians):
@@ -89,10 +92,12 @@ def save(model: LDSVMClassifier, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
     """Read a classifier that `save` wrote.
 
-    path: the file. Raises NotSaved, one sentence, for every other file, one that is cut or changed, or of a later
-    version, or whose weights are absurd. Nothing in a file is run. Every size is compared with what the file holds
-    before an array is made. What our own files take in memory is about their size; the most that a file can take was
-    measured as 50 times its size, for a history of nested lists, and 200 MB for labels that are texts.
+    path: the file. Nothing in it is run. Raises NotSaved, with one sentence, for a file that `save` did not write, that
+    is truncated or changed, that has a later version of the format, or whose weights are not finite or too large.
+
+    Sizes are compared with the size of the file before memory is allocated. A file that `save` wrote takes about its
+    size in memory; the most that a manipulated file took was 50 times its size, for a history of nested lists, and 200
+    MB for labels that are texts.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -115,11 +120,11 @@ def load(path: str | os.PathLike[str]) -> LDSVMClassifier:
         raise NotSaved(f"{path} cannot be read ({error.strerror or error}).") from None
     except Exception as error:  # whatever a damaged file makes of NumPy, zip and JSON
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
-        raise NotSaved(f"{path} holds no classifier that ldsvm.save has written, or is cut ({reason}).") from None
+        raise NotSaved(f"{path} was not written by ldsvm.save, or is truncated ({reason}).") from None
 
 
 def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
-    """Raise ValueError unless all arrays and labels are of the shapes and types of one model."""
+    """Raise ValueError unless all arrays and labels have the shapes and types of one model."""
     for name in COUNTS:
         least = 1 if name in SIZES else 0
         expect(type(facts[name]) is int and facts[name] >= least, f"{name} is {facts[name]!r}")

@@ -1,4 +1,4 @@
-"""The dial between accuracy and cost: fits of several sizes, and the smallest one that is good enough."""
+"""The trade-off between accuracy and cost: fits of several sizes, and the smallest one that is good enough."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def size_path(
     """Fit the classifier with each number of basis functions and return the models in the order of the sizes.
 
     estimator: an `LDSVMClassifier` with its other parameters, or a pipeline that ends in one, unfitted; the steps of a
-    pipeline are fitted once, to X. Where random_state is no number one is drawn, the same for all, so that the same
-    rows choose. X, y, sample_weight: as for `LDSVMClassifier.fit`. sizes: numbers of basis functions, such as
-    [62, 125, 250, 500]. eval_set: validation rows as X has them; without them, and without ``early_stopping=True``, no
-    model has a validation error. That of a model, of a pipeline's last step, is
+    pipeline are fitted once, to X. If random_state is not a number, one is drawn and used for all, so that all set
+    aside the same validation rows. X, y, sample_weight: as for `LDSVMClassifier.fit`. sizes: numbers of basis
+    functions, such as [62, 125, 250, 500]. eval_set: validation rows, before the steps of a pipeline. With it, or with
+    ``early_stopping=True``, each model (the last step of a pipeline) has the validation error
     ``model.history_[model.best_iter_]["valid_error"]``.
 
     Raises ValueError without sizes or with a parameter that is not allowed, and TypeError for another estimator, before
@@ -66,15 +66,14 @@ def smallest(
     max_predict_us: float | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Return the model with the fewest basis functions whose validation error is within `tolerance` of the best one's.
+    """Return the model with the fewest basis functions whose validation error is within `tolerance` of the best.
 
-    models: fitted, as `size_path` returns them. X_valid (n, D), y_valid (n,): rows that choose, never the test set.
-    tolerance: a fraction, 0.001 for a tenth of a per cent; below 1 / n it makes no difference, and differences of less
-    than some 1 / sqrt(n) are chance. max_predict_us: microseconds a row, when all of X_valid are predicted in one call
-    (a row by itself costs some 0.1 ms more, of Python), on this machine, with the model's n_jobs, while whatever else
-    runs there runs: set ``n_jobs=1`` for a figure that stays the same. max_bytes: size of the arrays that a prediction
-    needs. Models beyond a budget do not take part, also not as the best one. Raises ValueError when none is left, with
-    the nearest.
+    models: fitted models, as from `size_path`. X_valid (n, D), y_valid (n,): the rows that choose, never the test set.
+    tolerance: a fraction, 0.001 for a tenth of a per cent. Below 1 / n it has no effect, and differences of less than
+    about 1 / sqrt(n) are chance. max_predict_us: microseconds per row when all of X_valid is predicted in one call (a
+    single row takes about 0.1 ms more), measured on this machine with the model's n_jobs and its current load; set
+    ``n_jobs=1`` for figures that repeat. max_bytes: size of the arrays that a prediction needs. Models beyond a budget
+    are ignored, also in the search for the best. Raises ValueError if none is left, and states the smallest value.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def _classifier(model: Any) -> Any:
 
 
 def _parted(estimator: Any) -> tuple[Pipeline | None, LDSVMClassifier]:
-    """Return clones of the steps before a classifier, None where there are none, and of it."""
+    """Return a clone of the steps before a classifier, or None without any, and a clone of the classifier."""
     classifier = _classifier(estimator)
     if not isinstance(classifier, LDSVMClassifier):
         name = type(classifier).__name__

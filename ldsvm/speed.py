@@ -12,7 +12,7 @@ import numpy as np
 
 @contextmanager
 def _threads(fitted: Any, number: int) -> Iterator[None]:
-    """Hold predictions to so many threads, in libraries and in estimators that start their own."""
+    """Limit predictions to this number of threads, in libraries and in estimators that start their own."""
     from threadpoolctl import threadpool_limits
 
     given = {key: value for key, value in fitted.get_params().items() if key.split("__")[-1] == "n_jobs"}
@@ -25,7 +25,7 @@ def _threads(fitted: Any, number: int) -> Iterator[None]:
 
 
 def predict_us(fitted: Any, X: Any, repeats: int, threads: int) -> float:
-    """Return the microseconds that predicting a row of X (n, D) takes, all at once: the median of so many times."""
+    """Return the microseconds per row of predicting X (n, D) in one call: the median of several calls."""
     times = []
     with _threads(fitted, threads):
         for _ in range(repeats):

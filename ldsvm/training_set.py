@@ -77,8 +77,8 @@ def _split(index: Array, fraction: float, random_state: Any) -> tuple[Array, Arr
     size = max(int(np.ceil(fraction * len(index))), len(counts))
     if counts.min() < 2 or len(index) - size < len(counts):
         raise ValueError(
-            f"early_stopping=True with validation_fraction={fraction} needs at least two rows of every class, and "
-            f"enough of {len(index)} rows; give more rows, an eval_set, or early_stopping=False."
+            f"early_stopping=True with validation_fraction={fraction} needs at least two rows of every class and "
+            f"must leave one for training (of {len(index)} rows); give more rows, an eval_set, or early_stopping=False."
         )
     # a RandomState of its own, so that the split does not depend on how many numbers the basis draws
     seed = check_random_state(random_state).randint(2**31 - 1)

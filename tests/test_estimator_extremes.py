@@ -113,7 +113,7 @@ def test_predictions_far_away_are_finite_and_silent(kind: str, factor: float) ->
 @pytest.mark.parametrize("executor", [None, Serial()], ids=["in memory", "in blocks"])
 def test_inputs_too_close_for_float32_are_told_to_be_scaled(kind: str, executor: Any) -> None:
     # float32 has no number between 0 and 1e-45, the least squared distance: all centres would be one
-    with pytest.raises(ValueError, match=r"vary by .*e-25 only, allowed .* is 1e-18 or more; scale them first"):
+    with pytest.raises(ValueError, match=r"vary by .*e-25; allowed .*: at least 1e-18\. Scale them first"):
         small(map=kind).fit(X * 1e-25, Y, executor=executor)
     close = small().fit(X * 1e-17, Y, executor=executor, callback=lambda info: True)
     assert len(np.unique(close.centers_, axis=0)) == 10

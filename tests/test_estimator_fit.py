@@ -212,7 +212,7 @@ def test_time_limit_counts_the_start_too(digits: Any, monkeypatch: pytest.Monkey
 
     for place in ("ldsvm.mac.start", "ldsvm.blocks.fitting"):
         monkeypatch.setattr(f"{place}.class_points", slow)
-    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2 .* n_components \(now 2\) or n_basis \(now 20\)"):
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2, .* n_components \(now 2\) or n_basis \(now 20\)"):
         model = small(time_limit=0.2, n_basis=20).fit(X, y, executor=executor)
     assert model.stop_reason_ == "time_limit" and model.n_iter_ == 0
     assert small(time_limit=600.0, n_basis=20).fit(X, y, executor=executor).n_iter_ > 0

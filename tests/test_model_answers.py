@@ -69,7 +69,7 @@ def test_labels_in_any_container_are_labels() -> None:
     [
         (RIGHT[:, 1], r"predict_proba gives an array of shape \(6,\); allowed: \(6, 2\)"),
         (RIGHT[:3], r"of shape \(3, 2\)"),
-        (10 * RIGHT, r"gives \[7\.0, 3\.0\] in row 0; allowed: numbers from 0 on, whose sum is 1"),
+        (10 * RIGHT, r"gives \[7\.0, 3\.0\] in row 0; allowed: numbers that are not negative and sum to 1"),
         (np.array([[1.5, -0.5]] * 6), "in row 0"),
     ],
 )

@@ -118,9 +118,9 @@ def test_automatic_size_is_the_smallest_that_is_nearly_the_best() -> None:
 
 def test_automatic_size_ends_with_the_rows_and_needs_some_to_choose_by() -> None:
     model = LDSVMClassifier(n_basis="auto", random_state=0, n_jobs=1)
-    with pytest.raises(ValueError, match="n_basis='auto' needs rows to choose by"):
+    with pytest.raises(ValueError, match="n_basis='auto' needs validation rows"):
         model.fit(X, Y)
-    with pytest.raises(ValueError, match="give fit_path a number"):
+    with pytest.raises(ValueError, match="is not supported by fit_path"):
         fit_path(model, X, Y, [1.0], eval_set=(X, Y))
     assert model.fit(X[:20], Y[:20] % 2, eval_set=(X[20:40], Y[20:40] % 2)).n_basis_ <= 20
 

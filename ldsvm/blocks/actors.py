@@ -1,4 +1,4 @@
-"""Shards in processes of Ray, here or on a cluster of machines. The only file that knows how they are reached."""
+"""Shards in Ray's processes, on this machine or a cluster. The only file that knows how to reach them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ class ReferenceBlock(Block):
         try:
             found = ray.get(self.reference)
         except Exception as error:  # of Ray's many kinds
-            raise BlockError(f"{self.name}: Ray has lost it ({type(error).__name__}).") from error
+            raise BlockError(f"{self.name} was lost by Ray ({type(error).__name__}).") from error
         if isinstance(found, tuple | list):
             return pair_of(found, self.name)
         if self.label is None:
-            raise BlockError(f"{self.name}: is a {type(found).__name__}; wanted: a pair (X, y), or a table and label=.")
+            raise BlockError(
+                f"{self.name} is a {type(found).__name__}; allowed: a pair (X, y), or a table with label=."
+            )
         columns = self.columns or tuple(name for name in found.column_names if name != self.label)
         return from_table(found, columns, self.label, self.name)
 
@@ -49,7 +51,7 @@ def reference_blocks(
     """Return a block for every reference, and the names of the inputs where a dataset tells them."""
     if hasattr(source, "to_arrow_refs"):
         if label is None:
-            raise BlockError("label= must name the dataset's column of labels.")
+            raise BlockError("label= must name the column of labels of the dataset.")
         names = (
             chosen_columns(columns, label)
             if columns is not None
@@ -62,7 +64,7 @@ def reference_blocks(
 
     for i, one in enumerate(references):
         if not isinstance(one, ray.ObjectRef):
-            raise BlockError(f"block {i} is a {type(one).__name__}; wanted: references of Ray, as ray.put gives.")
+            raise BlockError(f"block {i} is a {type(one).__name__}; allowed: a reference, as from ray.put.")
     blocks = tuple(ReferenceBlock(f"block {i} of Ray", one, names, label) for i, one in enumerate(references))
     return blocks, names or None
 
@@ -116,7 +118,7 @@ class Actors(Team):
             self.close()
             raise ClusterFailed(
                 f"Ray has no room for {lacking} of {len(self)} workers with {threads} threads each; allowed: as "
-                "many as its machines have free processors for."
+                "many as fit on its free processors."
             )
 
     def close(self) -> None:
@@ -148,7 +150,7 @@ class Actors(Team):
                 raise answer
         if lost:
             self._replace(lost)
-            raise WorkerLost(f"{len(lost)} of {len(self)} workers ended, again and again.")
+            raise WorkerLost(f"{len(lost)} of {len(self)} workers ended repeatedly.")
         return answers
 
     def _messages(self, calls: Sequence[Call]) -> tuple[list[Any], list[int]]:
@@ -229,12 +231,13 @@ def _check_ended(error: Exception) -> None:
 
 @dataclass(frozen=True)
 class OnRay:
-    """An executor on Ray: one process for every worker, each with blocks of its own.
+    """An executor on Ray: several worker processes, each with its own blocks.
 
-    workers: processes. address: "host:port" of the head of a running Ray, or "auto" for one on this machine; None
-    starts one here, or uses that of this process. threads: of each worker. memory: bytes of inputs and features that
-    all workers together may keep between passes; None for half of what is free on their machines. report: called with
-    words on what is done before the first iteration. Raises ClusterFailed, one sentence, when Ray does not start.
+    workers: number of processes. address: "host:port" of the head of a running Ray cluster, or "auto" for one on this
+    machine; None uses the Ray that this process already runs, or starts one. threads: of each worker. memory: bytes of
+    inputs and features that all workers together may keep between passes; None: half of the free memory of their
+    machines. report: called with a text on each step before the first iteration. Raises ClusterFailed, with one
+    sentence, if Ray does not start.
     """
 
     workers: int = 2
@@ -253,7 +256,9 @@ class OnRay:
         try:
             import ray
         except ImportError as error:
-            raise ClusterFailed(f"Ray is not installed ({error}); allowed: pip install 'ldsvm[pipeline]'.") from error
+            raise ClusterFailed(
+                f"Ray is not installed ({error}); install it with: pip install 'ldsvm[pipeline]'."
+            ) from error
         connection = None
         if not ray.is_initialized():
             self.report("starting Ray" if self.address is None else f"joining Ray at {self.address}")

@@ -42,7 +42,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         if not self.path.is_file():
-            raise CheckpointError(f"{self.path}: is no file; name one, or one that is not there yet.")
+            raise CheckpointError(f"{self.path} is not a regular file; name a file, which need not exist yet.")
         try:
             with self.path.open("rb") as stream:
                 headers_of(stream, NAMES)
@@ -60,7 +60,7 @@ class Checkpoint:
             differs[differs.index("params")] = f"params: {', '.join(names)}"
         if differs:
             raise CheckpointError(
-                f"{self.path}: is of another fit ({'; '.join(differs)} differ); remove it, or name another file."
+                f"{self.path} belongs to another fit ({'; '.join(differs)} differ); remove it, or name another file."
             )
         try:
             return self._progress(facts, arrays)
@@ -69,7 +69,7 @@ class Checkpoint:
 
     def _damaged(self, error: Exception) -> CheckpointError:
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
-        return CheckpointError(f"{self.path}: is no checkpoint, or damaged ({reason}); remove it to begin anew.")
+        return CheckpointError(f"{self.path} is not a checkpoint, or is damaged ({reason}); remove it to start again.")
 
     def _progress(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Progress:
         """Return the progress, once its models have the sizes of this fit and its numbers are such as a fit gives."""

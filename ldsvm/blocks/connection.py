@@ -49,9 +49,11 @@ class Connection:
         try:
             import ray
         except ImportError as error:
-            raise ClusterFailed(f"Ray is not installed ({error}); allowed: pip install 'ldsvm[pipeline]'.") from error
+            raise ClusterFailed(
+                f"Ray is not installed ({error}); install it with: pip install 'ldsvm[pipeline]'."
+            ) from error
         if ray.is_initialized():
-            raise ClusterFailed("Ray is in use in this process already; allowed: one cluster at a time.")
+            raise ClusterFailed("Ray is already in use in this process; allowed: one cluster at a time.")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self._over = threading.Event()
         try:

@@ -1,4 +1,4 @@
-"""Who does a shard's work: this process, one block after the other, or its threads. Ray's processes are in `actors`."""
+"""Executors in this process: one block after the other, or several threads. The executor on Ray is in `actors`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Report = Callable[[str], object]  # gets words on what is done before the first 
 
 
 class WorkerLost(RuntimeError):
-    """Workers have ended, with all that they kept; the team has new ones, which know what the old ones were told."""
+    """Workers have ended, and with them what they kept; new workers with the same instructions have replaced them."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ def silent(_: str) -> None:
 
 
 def repaired(work: Callable[[], T], back: Callable[[], object] = lambda: None) -> T:
-    """Do the work; when workers are lost on the way, go back and do it again with the new ones, REPAIRED times at most.
+    """Do the work; when workers are lost meanwhile, do it again with the new ones, at most REPAIRED times.
 
     Examples
     --------
@@ -194,12 +194,14 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def chosen(executor: Any) -> Any:
-    """Return an executor, `Serial` for None. Raises ValueError for anything else than one."""
+    """Return an executor, `Serial` for None. Raises ValueError for anything that is not an executor."""
     if executor is None:
         return Serial()
     if isinstance(executor, type) or not hasattr(executor, "team"):
         name = executor.__name__ if isinstance(executor, type) else repr(executor)
-        raise ValueError(f"executor={name} is none; allowed: Serial(), Threads() or OnRay() of ldsvm.blocks.")
+        raise ValueError(
+            f"executor={name} is not an executor; allowed: Serial(), Threads() or OnRay() of ldsvm.blocks."
+        )
     return executor
 
 
@@ -215,8 +217,8 @@ def check_memory(memory: Any) -> None:
 class Serial:
     """An executor in this process: one block at a time.
 
-    memory: bytes of inputs and features that may be kept between passes; None for half of what is free. What does not
-    fit is read and computed anew in every pass. report: called with words on what is done before the first iteration.
+    memory: bytes of inputs and features that may be kept between passes; None: half of the free memory. The rest is
+    read and computed again in every pass. report: called with a text on each step before the first iteration.
     """
 
     memory: float | None = None
@@ -232,9 +234,9 @@ class Serial:
 
 @dataclass(frozen=True)
 class Threads:
-    """An executor in this process: as many shards as workers, each in a thread.
+    """An executor with threads of this process, one for each worker.
 
-    memory: as in `Serial`, of all. report: as in `Serial`.
+    memory: as in `Serial`, for all threads together. report: as in `Serial`.
     """
 
     workers: int | None = None

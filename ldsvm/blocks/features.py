@@ -32,11 +32,11 @@ class Features(Inputs):
         for i, block in enumerate(self.valid.blocks if self.valid is not None else ()):
             X, y = self._read(self.valid, i)
             if X.shape[1] != self.width:
-                raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the training rows have {self.width}.")
+                raise BlockError(f"{block.name} has {X.shape[1]} inputs, the training rows have {self.width}.")
             known = set(classes.tolist())
             unknown = [label for label in np.unique(y).tolist() if label not in known]
             if unknown:
-                raise BlockError(f"{block.name}: has the label {unknown[0]!r}, which is not among the training labels.")
+                raise BlockError(f"{block.name} has the label {unknown[0]!r}, which is not among the training labels.")
             self.valid_y.append(np.searchsorted(classes, y).astype(np.int32))
 
     def validation_sums(self) -> tuple[Array, Array]:

@@ -44,9 +44,9 @@ def fit(
     Raises ValueError for what needs all rows in one place.
     """
     if sample_weight is not None:
-        raise ValueError("sample_weight cannot be used with blocks of rows; repeat rows instead.")
+        raise ValueError("sample_weight is not supported with blocks of rows; repeat rows instead.")
     if isinstance(X, RowBlocks) and y is not None:
-        raise ValueError("y must be left out when X is RowBlocks, which have labels of their own.")
+        raise ValueError("y must be left out when X is RowBlocks, which contain the labels.")
     rows = X if isinstance(X, RowBlocks) else blocks((X, y), "X and y")
     largest, executor = check(model).largest, chosen(executor)
     valid = None if eval_set is None else blocks(eval_set, "eval_set")
@@ -95,11 +95,11 @@ def fit(
 def _check_alike(rows: RowBlocks, valid: RowBlocks, by_blocks: bool) -> None:
     """Raise ValueError for validation rows whose inputs are not those of the training rows."""
     if by_blocks and [id(step) for step in rows.steps] != [id(step) for step in valid.steps]:
-        raise ValueError("eval_set must go through the steps of the training rows: rows.then(step) for each of them.")
+        raise ValueError("eval_set must have the steps of the training rows; add each with rows.then(step).")
     if not rows.steps and None not in (rows.columns, valid.columns) and rows.columns != valid.columns:
         raise ValueError(
-            "eval_set has other columns than the training rows, or in another order; name them by columns=, or reorder "
-            "the table."
+            "eval_set has different columns from the training rows, or in another order; name them with columns=, or "
+            "reorder the table."
         )
 
 

@@ -16,12 +16,12 @@ def unreachable(address: str) -> str | None:
     if address == "auto":
         return None
     if not re.fullmatch(r"[\w.-]+:\d{1,5}", address):
-        return f"{address!r} is no address of a Ray cluster; allowed: host:port of its head, or auto."
+        return f"{address!r} is not the address of a Ray cluster; allowed: host:port of its head, or auto."
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
     except (OSError, OverflowError) as error:
-        return f"Ray at {address} cannot be joined: nobody answers there ({error})."
+        return f"Ray at {address} cannot be joined: nothing answers there ({error})."
     return None
 
 
@@ -36,7 +36,7 @@ def too_small(threads: int, nodes: Sequence[Node]) -> str | None:
     most = max((processors(node) for node in nodes if node["Alive"]), default=0)
     if threads <= most:
         return None
-    return f"{threads} threads a job: no machine of the cluster has as many; allowed: up to {most}."
+    return f"{threads} threads per job, more than any machine of the cluster has; allowed: up to {most}."
 
 
 def processors(node: Node) -> int:

@@ -56,7 +56,7 @@ class Inputs:
             X, y = self._read(self.train, i)
             width = width or X.shape[1]
             if X.shape[1] != width:
-                raise BlockError(f"{block.name}: has {X.shape[1]} inputs, the blocks before it have {width}.")
+                raise BlockError(f"{block.name} has {X.shape[1]} inputs, the blocks before it have {width}.")
             self._keep(X, i)
             self.sizes.append(len(y))
             labels.append((block.name, y))
@@ -150,7 +150,9 @@ class Inputs:
         X, y = source.read(i)
         try:
             if X.dtype.kind not in "biuf" or X.ndim != 2 or not X.shape[1]:
-                raise ValueError(f"X is of type {X.dtype} and shape {X.shape}; wanted numbers (n, D), D above 0.")
+                raise ValueError(
+                    f"X has type {X.dtype} and shape {X.shape}; allowed: numbers of shape (n, D) with D above 0."
+                )
             check_values(X, source.columns if not source.steps else None, self.largest)
             y = check_labels(y) if len(y) else y
         except (TypeError, ValueError) as error:
@@ -170,16 +172,16 @@ class Inputs:
         block = source.blocks[i]
         for what, found, before in (("rows", len(X), size), ("inputs", X.shape[1], self.width)):
             if found != before:
-                raise BlockError(f"{block.name}: has {found:,} {what} where it had {before:,} before.")
+                raise BlockError(f"{block.name} has {found:,} {what} but had {before:,} before.")
         self._check_stamp(block)
         try:
             check_values(X, source.columns if not source.steps else None, self.largest)
         except ValueError as error:
-            raise BlockError(f"{block.name}: has changed since it was first read: {error}") from error
+            raise BlockError(f"{block.name} has changed since it was first read: {error}") from error
 
     def _check_stamp(self, block: Block) -> None:
         if block.stamp() != self.stamps[id(block)]:
-            raise BlockError(f"{block.name}: has changed since it was first read; rows must stay as they are in a fit.")
+            raise BlockError(f"{block.name} has changed since it was first read; rows must not change during a fit.")
 
     def _whole(self) -> Any:
         """Return all inputs where they are kept, once it is known that they are the same; else None."""
@@ -232,7 +234,7 @@ def joined(parts: Sequence[tuple[str, Any]]) -> Any:
     whole = np.concatenate(every)
     if whole.dtype.kind == "f" and all(y.dtype.kind in "iu" for y in every):  # NumPy's rule for signed and unsigned
         if max(int(y.max()) for y in every) > np.iinfo(np.int64).max:
-            raise BlockError("the labels are whole numbers with and without sign, too large for one type; use texts.")
+            raise BlockError("the labels are signed and unsigned integers, too large for one type; use texts.")
         whole = np.concatenate([y.astype(np.int64) for y in every])
     if whole.dtype == object:
         try:

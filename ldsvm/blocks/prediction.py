@@ -36,7 +36,7 @@ def _inputs(model: Any, rows: Rows) -> Iterator[tuple[Array, Any]]:
     known = getattr(model, "feature_names_in_", None)
     if names is not None and known is not None and names != tuple(known):
         raise BlockError(
-            "the rows have other columns than the training rows, or in another order; name them by columns=, or "
+            "the rows have different columns from the training rows, or in another order; name them with columns=, or "
             "reorder the table."
         )
     for i, block in enumerate(rows.blocks):

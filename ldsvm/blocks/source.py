@@ -85,7 +85,7 @@ class MappedBlock(Block):
             X = np.load(self.X, mmap_mode="r", allow_pickle=False)[self.part]
             y = np.array(np.load(self.y, mmap_mode="r")[self.part]) if isinstance(self.y, str) else self.y
         except (OSError, ValueError) as error:
-            raise BlockError(f"{self.name}: cannot be read ({error}).") from error
+            raise BlockError(f"{self.name} cannot be read ({error}).") from error
         return X, y
 
 
@@ -121,9 +121,9 @@ class ParquetBlock(Block):
             with parquet.ParquetFile(self.path) as file:
                 table = file.read_row_groups(list(self.groups), columns=[*self.columns, self.label], use_threads=False)
         except Exception as error:  # Arrow's own kinds, for a file that is gone, cut or changed
-            raise BlockError(f"{self.path}: cannot be read ({first_line(error)}).") from error
+            raise BlockError(f"{self.path} cannot be read ({first_line(error)}).") from error
         if table.num_rows != self.count:
-            raise BlockError(f"{self.path}: has {table.num_rows:,} rows where it had {self.count:,} before.")
+            raise BlockError(f"{self.path} has {table.num_rows:,} rows but had {self.count:,} before.")
         return from_table(table, self.columns, self.label, self.path)
 
 
@@ -142,8 +142,8 @@ class Rows:
     def __post_init__(self) -> None:
         if not isinstance(self.blocks, tuple) or not all(isinstance(block, Block) for block in self.blocks):
             raise BlockError(
-                f"{type(self).__name__} has blocks {self.blocks!r:.100}; allowed: those that RowBlocks.arrays, "
-                ".parquet, .mapped and .ray make."
+                f"{type(self).__name__} has blocks {self.blocks!r:.100}; allowed: those of RowBlocks.arrays, "
+                ".parquet, .mapped and .ray."
             )
 
     def then(self, step: Any) -> Self:
@@ -160,7 +160,7 @@ class Rows:
             for step in self.steps:
                 X = step.transform(X)
         except Exception as error:
-            raise BlockError(f"{block.name}: {type(step).__name__} refuses it ({first_line(error)}).") from error
+            raise BlockError(f"{block.name}: {type(step).__name__} failed on it ({first_line(error)}).") from error
         return X.astype(np.float32, copy=False), y
 
     def divided(self, parts: int) -> list[Self]:
@@ -203,7 +203,7 @@ def from_table(table: Any, columns: Sequence[str], label: str, name: str) -> tup
         kind = table.schema.field(column).type
         if not _numeric(kind):
             raise BlockError(
-                f"{name}: column {column!r} is of type {kind}; allowed: numbers, or name the inputs by columns=."
+                f"{name}: column {column!r} is of type {kind}; allowed: numbers (choose the inputs with columns=)."
             )
         kinds.append(kind.to_pandas_dtype())
     X = np.empty((len(y), len(columns)), np.result_type(*kinds))
@@ -228,8 +228,8 @@ def _vectors(column: Any, label: str, n: int, name: str) -> Any:
         lengths = compute.min_max(compute.binary_length(column)).as_py()
         if lengths["min"] != lengths["max"]:
             raise BlockError(
-                f"{name}: the rows in column {label!r} have from {lengths['min']} to {lengths['max']} bytes; "
-                "they must be of the same length."
+                f"{name}: the rows in column {label!r} have {lengths['min']} to {lengths['max']} bytes; "
+                "all must have the same length."
             )
         column = column.cast(pa.binary(lengths["min"]))
         kind = column.type
@@ -243,8 +243,8 @@ def _vectors(column: Any, label: str, n: int, name: str) -> Any:
     lengths = compute.min_max(compute.list_value_length(column)).as_py()
     if lengths["min"] != lengths["max"]:
         raise BlockError(
-            f"{name}: the lists in column {label!r} have from {lengths['min']} to {lengths['max']} numbers; "
-            "they must be of the same length."
+            f"{name}: the lists in column {label!r} have {lengths['min']} to {lengths['max']} numbers; "
+            "all must have the same length."
         )
     return compute.list_flatten(column).to_numpy().reshape(n, -1)
 
@@ -267,7 +267,7 @@ def chosen_columns(columns: Sequence[str], label: str | None) -> tuple[str, ...]
     """Return the names of inputs that somebody asks for. Raises BlockError for what cannot be meant."""
     found = (columns,) if isinstance(columns, str) else tuple(columns)
     if not found or len(set(found)) < len(found) or label in found:
-        raise BlockError(f"columns={columns!r} must name one input at least, each once, and not the label {label!r}.")
+        raise BlockError(f"columns={columns!r} must name at least one input, each once, and not the label {label!r}.")
     return found
 
 
@@ -282,16 +282,16 @@ def listed(source: Any, what: str) -> list[Any]:
 def pair_of(pair: Any, name: str) -> tuple[Any, Any]:
     """Return inputs (n, D) and labels (n,) as arrays."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise BlockError(f"{name} is no pair of inputs and labels; wanted: a list of pairs, such as [(X, y)].")
+        raise BlockError(f"{name} is not a pair of inputs and labels; allowed: a list of pairs, such as [(X, y)].")
     if sp.issparse(pair[0]):
-        raise BlockError(f"{name} has sparse inputs; blocks of rows must be dense: use X.toarray().")
+        raise BlockError(f"{name} has sparse inputs; allowed: dense inputs, as from X.toarray().")
     X = np.asarray(pair[0])
     if X.dtype == object:
         with suppress(TypeError, ValueError):  # the reader of the block says what is wrong
             X = X.astype(np.float64)
     y = pair[1] if np.ndim(pair[1]) == 1 else np.asarray(pair[1])
     if X.ndim != 2 or np.shape(y) not in (X.shape[:1], (len(X), 1)):
-        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {np.shape(y)}; wanted (n, D) and (n,).")
+        raise BlockError(f"{name} has X of shape {X.shape} and y of shape {np.shape(y)}; allowed: (n, D) and (n,).")
     try:
         return X, label_array(y if np.ndim(y) == 1 else np.ravel(y))
     except ValueError as error:

@@ -22,7 +22,7 @@ ROWS = 50_000  # that a digest takes at a time
 
 
 class DataError(ValueError):
-    """Data that is missing, damaged or asked for in an impossible way; the message is one sentence."""
+    """Data are missing, damaged or not as requested; the message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def require(raw: Raw, entry: Entry) -> Raw:
     """Return ``raw`` unchanged when its content is the one the catalogue promises; raise `DataError` otherwise."""
     found = raw.sha256()
     if found != entry.sha256:
-        raise DataError(f"{entry.name}: the content has sha256 {found}, but the catalogue allows only {entry.sha256}.")
+        raise DataError(f"{entry.name}: the content has sha256 {found}, but must have {entry.sha256} by the catalogue.")
     return raw
 
 

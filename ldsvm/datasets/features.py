@@ -67,7 +67,7 @@ def pipeline(
         made.append((name if times == 1 else f"{name}-{times}", _make(step, now, seed, roles)))
         now = AFTER.get(step.name, now)
     if now == "text":
-        raise DataError("The inputs are texts, and features has no step that makes numbers of them; allowed: tfidf.")
+        raise DataError("The inputs are texts, but features has no step that turns texts into numbers; add tfidf.")
     return Pipeline(made) if made else None
 
 

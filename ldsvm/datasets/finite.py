@@ -61,12 +61,12 @@ def check_output(name: str, X: Any, numbers: Indices | None) -> None:
     rows = _rows(X, lambda values: ~np.isfinite(values.astype(np.float32, copy=False))) if X.ndim == 2 else NONE
     if len(rows) and len(gaps := _rows(X, np.isnan)):
         raise DataError(
-            f"{called(name)}: the results are no numbers (NaN) in {_row_list(gaps, numbers)}; allowed: numbers."
+            f"{called(name)}: the results are not numbers (NaN) in {_row_list(gaps, numbers)}; allowed: numbers."
         )
     if len(rows):
         raise DataError(
             f"{called(name)}: the results are beyond ±3.4e38, the range of float32, in "
-            f"{_row_list(rows, numbers)}; allowed: values of a more ordinary size."
+            f"{_row_list(rows, numbers)}; allowed: smaller values."
         )
 
 

@@ -80,9 +80,9 @@ def _read(path: Path, expected: tuple[int, ...] | None) -> bytearray:
         while len(data) <= promised and (block := stream.read(min(BLOCK, promised + 1 - len(data)))):
             data += block
     if len(data) < promised:
-        raise DataError(f"{path}: is truncated, {len(data):,} bytes where the header promises {promised:,}.")
+        raise DataError(f"{path} is truncated: it has {len(data):,} bytes, but its header says {promised:,}.")
     if len(data) > promised:
-        raise DataError(f"{path}: is too long, it goes on after the {promised:,} bytes that the header promises.")
+        raise DataError(f"{path} is too long: its header says {promised:,} bytes.")
     return data
 
 

@@ -48,7 +48,7 @@ def relabel(y: ArrayLike, how: str) -> NDArray[Any]:
     """
     labels = np.asarray(y)
     if how not in HOW:
-        raise DataError(f"how={shown(how)} is no labelling: use one of {', '.join(HOW)}.")
+        raise DataError(f"how={shown(how)} is unknown; allowed: {', '.join(HOW)}.")
     if how == "original":
         return labels
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
@@ -68,7 +68,7 @@ def unknown(name: Any, known: list[Any]) -> str:
     flags = [label for label in known if isinstance(label, str) and label.lower() in FLAGS]
     if flags and isinstance(name, int) and name in (0, 1):
         listed = ", ".join(map(shown, flags))
-        return f"{start}, which YAML makes of words such as yes and no: quote them, classes: [{listed}]."
+        return f"{start}, which is how YAML reads words such as yes and no; quote them: classes: [{listed}]."
     by_text = {str(value): value for value in known}
     near = [by_text[text] for text in get_close_matches(str(name), by_text, 1)]
     rest = f"the nearest is {shown(near[0])}" if near else f"the rows have {listing('label', known)}"
@@ -98,7 +98,7 @@ def rare_classes(y: NDArray[Any]) -> list[str]:
     Examples
     --------
     >>> rare_classes(np.array(["no"] * 99 + ["yes"]))
-    ["class 'yes' has 1 of 100 rows (1.0 %): look at its own error, and try params: {class_weight: balanced}."]
+    ["class 'yes' has 1 of 100 rows (1.0 %): look at its error by itself, and try params: {class_weight: balanced}."]
     """
     values, codes = coded(y)
     counts = np.bincount(codes)
@@ -107,5 +107,6 @@ def rare_classes(y: NDArray[Any]) -> list[str]:
         return []
     share = f"{counts[least]:,} of {len(y):,} rows ({100 * counts[least] / len(y):.1f} %)"
     return [
-        f"class {shown(values[least])} has {share}: look at its own error, and try params: {{class_weight: balanced}}."
+        f"class {shown(values[least])} has {share}: look at its error by itself, and try params: "
+        "{class_weight: balanced}."
     ]

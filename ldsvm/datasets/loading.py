@@ -89,5 +89,5 @@ def find(name: str, entries: Mapping[str, Entry] | None = None) -> Entry:
     """Return the catalogue's entry of this name; raise `DataError` when there is none."""
     known = catalogue() if entries is None else entries
     if name not in SOURCES or name not in known:
-        raise DataError(f"name={name!r} is no known data set: {one_of(name, sorted(SOURCES))}")
+        raise DataError(f"name={name!r} is not a known data set: {one_of(name, sorted(SOURCES))}")
     return known[name]

@@ -68,7 +68,7 @@ def refuse_special(path: Path) -> None:
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
-        raise DataError(f"{path}: is a {kind}; allowed are regular files and folders of them.")
+        raise DataError(f"{path}: is a {kind}; allowed: regular files and folders of them.")
 
 
 def missing(entry: Entry, places: Places, name: str, how: str) -> str:
@@ -82,4 +82,6 @@ def keep_apart(entry: Entry, places: Places, trees: Sequence[str] = ()) -> None:
     target = places.cache_dir.resolve()
     raw = [folder.resolve() for folder in folders(entry, places)]
     if target in raw or any(target.is_relative_to(folder / tree) for folder in raw for tree in trees):
-        raise DataError(f"cache_dir={str(places.cache_dir)!r} holds raw files: choose a folder of its own.")
+        raise DataError(
+            f"cache_dir={str(places.cache_dir)!r} holds raw files; choose another folder for prepared data."
+        )

@@ -175,7 +175,7 @@ def _add(posts: Posts, where: Path | str, name: str, content: bytes | None) -> N
         raise DataError(f"{where}: {name!r} is no post: only files such as {TRAIN}/sci.space/61000 belong there.")
     key = match[1], match[2], int(match[3])
     if key in posts:
-        raise DataError(f"{where}: {name!r} is there twice: every group may have a number once.")
+        raise DataError(f"{where}: {name!r} occurs twice; the numbers of a group must be unique.")
     posts[key] = content.decode("latin-1")
 
 

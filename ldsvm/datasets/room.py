@@ -20,4 +20,6 @@ def check_room(path: Path, needed: int, what: str = "its content") -> None:
     """
     free = available()
     if free is not None and needed > free:
-        raise DataError(f"{path}: {what} need {needed / GIB:,.1f} GiB of memory; free are {free / GIB:,.1f} GiB.")
+        raise DataError(
+            f"{path}: {what} need {needed / GIB:,.1f} GiB of memory, but only {free / GIB:,.1f} GiB are free."
+        )

@@ -73,7 +73,7 @@ def load(entry: Entry, _places: Places, options: Mapping[str, Any] | None = None
     given = options or {}
     for name in given:
         if name not in LIMITS:
-            raise DataError(f"{entry.name}: {name!r} is no option: {one_of(name, LIMITS)}")
+            raise DataError(f"{entry.name}: {name!r} is not an option: {one_of(name, LIMITS)}")
     chosen: dict[str, Any] = {**(make.__kwdefaults__ or {}), **given}
     X, y = make(**chosen)
     shown = ", ".join(f"{name}={value}" for name, value in chosen.items())

@@ -42,7 +42,7 @@ class Split:
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         for name, rows in parts.items():
             if rows.dtype != np.int64 or rows.ndim != 1 or np.any(np.diff(rows) <= 0) or np.any(rows < 0):
-                raise DataError(f"{name} must be sorted row numbers of int64 without repetition, and is {rows}.")
+                raise DataError(f"{name} must be sorted, unique int64 row numbers, and is {rows}.")
         if self.official_test:
             del parts["test"]
         every = np.concatenate(list(parts.values()))

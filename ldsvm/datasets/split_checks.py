@@ -96,7 +96,7 @@ def _constant(train: Rows) -> list[Finding]:
     total = D - len(varying)
     # A message names five at most, and those are among the first. (D may be larger than memory.)
     first = np.setdiff1d(np.arange(min(D, len(varying) + 5)), varying)[:5]
-    text = f"All training rows have the same value, or none, in {named(train, first, total)}."
+    text = f"All training rows have the same value (or none) in {named(train, first, total)}."
     return [Finding("warning", text)] if total else []
 
 
@@ -133,7 +133,7 @@ def _labels(y: NDArray[Any], y_part: NDArray[Any], name: str, numbers: Indices) 
     new, lacking = np.setdiff1d(seen, trained), np.setdiff1d(trained, seen)
     if len(new):
         rows = row_list(numbers[np.isin(y_part, new)])
-        findings.append(Finding("error", f"{listing('Label', new)}: in {name} {rows}, but never in training."))
+        findings.append(Finding("error", f"{listing('Label', new)} occurs in {name} {rows}, but not in training."))
     if len(lacking):
         findings.append(Finding("warning", f"No {name} row has {listing('label', lacking)}."))
     return findings

@@ -136,7 +136,7 @@ def ordered(
     ends = np.searchsorted(in_order, in_order[np.cumsum(sizes) - 1], side="right")
     for part, size, taken in zip(("validation", "test"), sizes[1:], np.diff(ends), strict=True):
         if size and not taken:
-            raise DataError(f"{part} would be empty: rows of equal times stay together, and the part before has them.")
+            raise DataError(f"{part} would be empty: rows with equal times stay together, in the part before.")
     return _cut(order, ends, official)
 
 
@@ -183,8 +183,8 @@ def _sizes(n: int, train: float, validation: float, test: float, official: int, 
     rounded = any(size and not rows for size, rows in zip(sizes.values(), counts, strict=True))
     if min(counts) < 0 or not counts[0] or rounded or sum(counts) > n:
         rarest = f", {n} of every class, as the rarest has" if classes > 1 else ""
-        rule = "train needs at least one row, no size is negative or a fraction of a row, together at most all"
-        raise DataError(f"{text}: {rule}, and {n * classes} are available{rarest}.")
+        rule = "train needs at least one row, no size may be negative or a fraction of a row"
+        raise DataError(f"{text}: {rule}, and {n * classes} rows are available in all{rarest}.")
     return counts
 
 

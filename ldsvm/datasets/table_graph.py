@@ -55,7 +55,7 @@ def add_table(graph: Any, roles: Mapping[str, str], groups: Sequence[tuple[str, 
     a graph.
     """
     if own := [type(step).__name__ for name, step, _ in groups if name.startswith("own-")]:
-        raise DataError(f"Transformer {own[0]} is no part of an ONNX graph; allowed: the step table without it.")
+        raise DataError(f"Transformer {own[0]} cannot be part of an ONNX graph; allowed: the step table without it.")
     for name, role in roles.items():
         if role not in INPUTS:
             raise DataError(

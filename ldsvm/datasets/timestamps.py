@@ -30,7 +30,7 @@ def parse_times(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray
     found = [_parse_time(text) for text in texts]
     wrong = np.array([row for row, time in enumerate(found) if time is None], dtype=np.int64)
     if len(wrong):
-        rule = "allowed are numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
+        rule = "allowed: numbers, dates and ISO 8601 texts such as '2024-01-31' or '2024-01-31T18:00'"
         hold = "holds" if len(wrong) == 1 else "hold"
         where = row_list(wrong if rows is None else rows[wrong])
         raise DataError(f"{name}: {where}, {hold} no time, such as {shown(texts[wrong[0]])}; {rule}.")

@@ -67,7 +67,7 @@ def imported(path: str, what: str) -> Any:
         raise DataError(f"{what} is not allowed here; allowed: the import paths in {LIST}.")
     module, _, name = path.rpartition(".")
     if not all(part.isidentifier() for part in path.split(".")):
-        raise DataError(f"{what} is no import path; allowed: names with a dot between them, as in my_package.MyClass.")
+        raise DataError(f"{what} is not an import path; allowed: names joined by dots, such as my_package.MyClass.")
     try:
         return getattr(import_module(module), name, None)
     except (Exception, SystemExit) as error:  # whatever a module does when it is imported

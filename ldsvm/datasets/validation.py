@@ -148,8 +148,8 @@ def counting(rows: Rows) -> Indices:
 
 def _counting(rows: Rows) -> list[Finding]:
     columns = counting(rows)
-    text = f"{named(rows, columns)} {'counts' if len(columns) == 1 else 'count'} the rows"
-    return [Finding("warning", f"{text}: list what is no input in dataset.drop.")] if len(columns) else []
+    text = f"{named(rows, columns)} {'numbers' if len(columns) == 1 else 'number'} the rows"
+    return [Finding("warning", f"{text}; list columns that are no inputs in dataset.drop.")] if len(columns) else []
 
 
 def _one_type(y: NDArray[Any]) -> NDArray[Any] | None:
@@ -173,7 +173,7 @@ def _wanted(y: NDArray[Any], classes: Sequence[Any] | None, official: bool) -> t
     rows = np.flatnonzero(np.isin(codes, [code for code, value in enumerate(known) if value in classes]))
     if len(rows) < len(y):
         findings.append(
-            Finding("warning", f"{len(y) - len(rows):,} of {len(y):,} rows are of other classes: left out.")
+            Finding("warning", f"{len(y) - len(rows):,} of {len(y):,} rows are of other classes and left out.")
         )
     return rows, findings
 
@@ -183,7 +183,7 @@ def _complete(rows: Rows, kept: Indices, missing: str, official: bool) -> tuple[
     found, every, findings = flaws(rows), np.arange(len(rows)), []
     if len(found.infinite.columns):
         where = _where(rows, found.infinite, kept)
-        findings.append(Finding("error", f"values are infinite in {where}: only finite ones are allowed."))
+        findings.append(Finding("error", f"values are infinite in {where}; allowed: finite values."))
     nowhere = found.missing.columns[found.missing.counts == len(rows)]
     if len(nowhere) and not official:
         findings.append(Finding("error", f"no row has a value in {named(rows, nowhere)}: leave it out."))
@@ -195,7 +195,9 @@ def _complete(rows: Rows, kept: Indices, missing: str, official: bool) -> tuple[
             findings.append(Finding("warning", f"{where}: {gone.sum():,} of {len(gone):,} rows left out."))
         elif rows.kind == "table":
             findings.append(
-                Finding("warning", f"{where}: {found.missing.counts.sum():,} gaps, which the step table fills.")
+                Finding(
+                    "warning", f"{where}: {found.missing.counts.sum():,} missing values, which the step table fills."
+                )
             )
         elif missing == "impute" and rows.kind != "text":
             findings.append(Finding("warning", f"{where}: {found.missing.counts.sum():,} values to impute."))

@@ -1,4 +1,4 @@
-"""A first experiment file for a user's own data: what is found in them, and a search that fits their size."""
+"""A first experiment file for a user's own data: what is found in the data, and a search that suits their size."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _looked_over(spec: FileSpec, header: bool | None) -> Found:
     spec, columns = looked.spec, looked.columns
     if columns is not None and spec.label is None:
         if not any(map(len, next(iter(columns.values()), []))):
-            raise DataError(f"{spec.path}: holds no rows, only names of columns; at least one is needed.")
+            raise DataError(f"{spec.path} holds column names but no rows; at least one row is needed.")
         raise DataError(_ask_for_label(spec, list(columns)))
     out = {column.name: column for column in looked.left_out}
     rows, why = read_files(spec).train, ""
@@ -117,8 +117,7 @@ def _looked_over(spec: FileSpec, header: bool | None) -> Found:
 def _ask_for_label(spec: FileSpec, names: list[str]) -> str:
     likely = next((name for name in names if name.lower() in TARGETS), names[-1])
     return (
-        f"{spec.path}: has the columns {listed_names(names)}; say which of them holds the classes, such as --label "
-        f"{likely}."
+        f"{spec.path} has the columns {listed_names(names)}; say which one holds the classes, such as --label {likely}."
     )
 
 
@@ -134,7 +133,7 @@ def _decide(spec: FileSpec, rows: Rows, columns: Mapping[str, Any]) -> tuple[Fil
     counts = {name for name in counts if name in found and found[name].role == "number"}
     if all(name in counts for name, column in found.items() if column.used):
         counts = set()  # nothing would be left
-    found |= {name: Column(name, "identifier", reason="it counts the rows") for name in counts}
+    found |= {name: Column(name, "identifier", reason="it numbers the rows") for name in counts}
     # Of a table of numbers alone nothing is left out that the file does not name; of others, identifiers are.
     out = [name for name, column in found.items() if column.role == "identifier" and rows.table is None]
     spec = replace(spec, drop=(*spec.drop, *dict.fromkeys([*out, *sorted(counts)])))
@@ -152,8 +151,8 @@ def _likely_group(rows: Rows, names: list[str]) -> tuple[str | None, str]:
         values = len(np.unique(rows.X[:, place]))
         if max(GROUPS, len(rows) / GROUPS) <= values <= len(rows) / 2:
             return name, (
-                f"{values:,} values in {len(rows):,} rows, so some of these seem to belong together; if they do not, "
-                "leave the group out and write kind: stratified"
+                f"{values:,} values in {len(rows):,} rows, so rows with the same value seem to belong together; if "
+                "they do not, remove the line group and write kind: stratified"
             )
     return None, ""
 
@@ -164,8 +163,8 @@ def _check_classes(rows: Rows, spec: FileSpec) -> None:
     if classes < 2 or classes * FEWEST > len(known):
         what = f"column {shown(spec.label)}" if spec.label else "the label"
         raise DataError(
-            f"{spec.path}: {what} has {classes:,} different values in {len(known):,} rows; allowed for classes: at "
-            f"least 2, with {FEWEST} rows each on average."
+            f"{spec.path}: {what} has {classes:,} different values in {len(known):,} rows; allowed: at least 2 "
+            f"classes with on average {FEWEST} rows each."
         )
 
 

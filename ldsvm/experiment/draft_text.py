@@ -1,4 +1,4 @@
-"""The text of a first experiment file: YAML with comments for people who have never seen one."""
+"""The text of a first experiment file: YAML, with comments for people who have never seen one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PLAIN = re.compile(r"[A-Za-z_/]([A-Za-z0-9_. /-]*[A-Za-z0-9_/-])?")
 
 
 def written(found: Found, *, name: str, path: str, file: str) -> str:
-    """Return the experiment file. path: of the data, as the file names it. file: its own, for the commands in it."""
+    """Return the text of the file. path: of the data, as written in the file. file: its own path, for its commands."""
     parts = [
-        f"# What `python -m flows new` found in {plain(path)}. Read it, change what is wrong, and then, in this order:",
+        f"# Written by `python -m flows new` for {plain(path)}. Read it, correct it, and then run, in this order:",
         *(f"# {line}" for line in next_steps(file)),
-        "# All other keys, and their defaults, are in conf/base.yaml.",
+        "# All other keys and their defaults are in conf/base.yaml.",
         "",
         f"name: {scalar(name)}",
         f"title: {scalar(name.replace('_', ' '))}",
@@ -53,50 +53,46 @@ def written(found: Found, *, name: str, path: str, file: str) -> str:
         "",
         *_methods(found),
         "",
-        _line("judge: {refit: true}", "a last fit of what was chosen, to training and validation rows together"),
+        _line("judge: {refit: true}", "fit the chosen model once more, to training and validation rows together"),
         "",
         "limits:",
-        _line(f"  fit_s: {_seconds(found)}", "seconds after which one fit of the search is stopped"),
+        _line(f"  fit_s: {_seconds(found)}", "seconds after which a single fit is stopped"),
         _line(
             f"  task_s: {1800 if _train_rows(found) <= SMALL else 24 * _seconds(found)}",
-            "and after which one method is",
+            "seconds after which a method with all its fits is stopped",
         ),
         "",
-        *_comment(
-            "For python -m flows retrain and score; conf/production/digits.yaml has all that can be set.", indent=""
-        ),
+        *_comment("For python -m flows retrain and score; all keys are in conf/production/digits.yaml.", indent=""),
         f"production: {{model: {scalar(name)}, method: ours}}",
     ]
     return "\n".join(parts) + "\n"
 
 
 def next_steps(file: str) -> list[str]:
-    """Return the commands that follow, in their order, with what each does. file: as a shell takes it."""
+    """Return the commands to run next, in their order, with what each does. file: quoted for a shell."""
     steps = {
-        f"check {file}": "what would be odd or wrong, within a minute",
-        f"pipeline {file}": "how good each method is: search, test error, report",
-        f"retrain {file}": "the model to be used; after new rows, a better one if there is",
-        f"score {file} production.score='{{input: new.csv, output: scored.csv}}'": "what that model says of new rows",
+        f"check {file}": "finds problems within a minute",
+        f"pipeline {file}": "compares the methods: search, test error, report",
+        f"retrain {file}": "trains the model to use; run it again when new rows arrive",
+        f"score {file} production.score='{{input: new.csv, output: scored.csv}}'": "predicts new rows with that model",
     }
     width = max(map(len, [*steps][:-1]))
     return [f"  python -m flows {step:{width}s}   # {about}" for step, about in steps.items()]
 
 
 def later_rows(found: Found) -> list[str]:
-    """Return where rows go that come later; nothing for data that are one file of another kind than a table."""
+    """Return where to put rows that arrive later; nothing for data in a single file that is no table."""
     spec = found.spec
     if is_address(spec.path):
-        return ["Later rows for retrain: add them to the database."]
+        return ["For retrain, add new rows to the database."]
     if not Path(spec.path).is_file():
-        return ["Later rows for retrain: add files there."]
+        return ["For retrain, add files with new rows there."]
     table = found.rows.columns is not None
-    return [
-        "Later rows for retrain: add them to this file, or add files in a folder and give the folder as path."
-    ] * table
+    return ["For retrain, add new rows to this file, or put files in a folder and give the folder as path."] * table
 
 
 def scalar(value: Any) -> str:
-    """Return a value as YAML takes it, in quotes where it would be something else without.
+    """Return a value as YAML, in quotes where YAML would otherwise read something else.
 
     Examples
     --------
@@ -123,24 +119,24 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
     if spec.format is not None:
         marks = {"semicolon": "semicolons", "tsv": "tabs", "csv": "commas", "pipe": "| marks", "blanks": "blanks"}
         line = f"  format: {spec.format}"
-        lines.append(_line(line, f"{marks[spec.format]} separate the fields") if spec.format in marks else line)
+        lines.append(_line(line, f"fields separated by {marks[spec.format]}") if spec.format in marks else line)
     lines += [] if spec.header else [_line("  header: false", "the columns are c0, c1, …, in this order")]
     more = {"encoding": spec.encoding, "sheet": spec.sheet, "table": spec.table, "query": spec.query}
     lines += [f"  {key}: {scalar(value)}" for key, value in more.items() if value is not None]
     about = facts(summarise(rows.take(~absent(rows.y)), None))
-    lines += [*_comment(f"The column to predict: {about['classes']} in {about['rows']}.")]
+    lines += [*_comment(f"The labels to predict: {about['classes']} in {about['rows']}.")]
     lines += [line for text in rare_classes(known) for line in _comment(f"Note: {text}")]
     lines += [f"  label: {scalar(spec.label)}"] if spec.label is not None else []
     if spec.group is not None:
         why = f": {found.why_group}" if found.why_group else ""
-        lines += _comment(f"Rows of one group are never in two parts of the split{why}.")
+        lines += _comment(f"Rows with the same group stay in one part of the split{why}.")
         lines.append(f"  group: {scalar(spec.group)}")
-    lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest judge")] if spec.time else []
-    lines += [_line('  decimal: ","', "numbers are written as 1,5")] if spec.decimal == "," else []
-    lines += [_line(f"  thousands: {scalar(spec.thousands)}", "between thousands")] if spec.thousands else []
+    lines += [_line(f"  time: {scalar(spec.time)}", "the oldest rows train, the newest test")] if spec.time else []
+    lines += [_line('  decimal: ","', "numbers are written like 1,5")] if spec.decimal == "," else []
+    lines += [_line(f"  thousands: {scalar(spec.thousands)}", "the mark between thousands")] if spec.thousands else []
     if spec.missing_values:
         line = f"  missing_values: {_flow(spec.missing_values)}"
-        lines.append(_line(line, "stand for gaps, beside empty fields and NA"))
+        lines.append(_line(line, "marks of missing values, besides empty fields and NA"))
     lines += _missing(found)
     lines += [f"  drop: {_flow(spec.drop)}"] if spec.drop else []
     return [*lines, *_columns(found)]
@@ -149,7 +145,7 @@ def _dataset(found: Found, name: str, path: str) -> list[str]:
 def _missing(found: Found) -> list[str]:
     gone = int(absent(found.rows.y).sum())
     lines = [_line("  unlabelled: drop", f"{gone:,} rows without a label are left out")] if gone else []
-    imputed = [_line("  missing: impute", "gaps get the median of the training rows")]
+    imputed = [_line("  missing: impute", "missing values become the median of the training rows")]
     return lines + (imputed if found.missing == "impute" else [])
 
 
@@ -157,7 +153,7 @@ def _columns(found: Found) -> list[str]:
     columns, codes = found.columns, found.codes[:MANY]
     if not columns:
         return []
-    lines = _comment("What the columns are, by their values:")
+    lines = _comment("Roles of the columns, guessed from their values:")
     for role in INPUTS:
         names = [plain(column.name) for column in columns if column.role == role]
         more = [f"and {len(names) - MANY:,} more"] if len(names) > MANY else []
@@ -167,17 +163,17 @@ def _columns(found: Found) -> list[str]:
         lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
     lines += [line for column in columns if column.doubt for line in _comment(f"Note: {plain(column.doubt)}")][:MANY]
     first = next((column.name for column in columns if column.used), columns[0].name)
-    which = "as for these numbers, which may be codes:" if codes else "such as:"
-    lines += _comment(f"To give some another role ({', '.join(ROLES)}), name these alone, {which}")
+    which = "as here for numbers that may be codes:" if codes else "as here:"
+    lines += _comment(f"To change the role of some ({', '.join(ROLES)}), name only these, {which}")
     return [*lines, f"  # columns: {{{', '.join(f'{scalar(name)}: category' for name in codes or [first])}}}"]
 
 
 def _features(found: Found) -> list[str]:
     about = {
-        "table": "numbers scaled, gaps filled, categories as columns of 0 and 1, dates and texts taken apart",
-        "dense": "mean 0 and variance 1, as measured on the training rows",
-        "sparse": "components, fewer where the columns are fewer",
-        "text": "words of at least three texts, and their components",
+        "table": "numbers scaled, missing values filled, categories one-hot encoded, dates and texts split into parts",
+        "dense": "scaled to mean 0 and variance 1 on the training rows",
+        "sparse": "reduced by a truncated SVD",
+        "text": "tf-idf of words in at least three texts, reduced by a truncated SVD",
     }[found.rows.kind]
     return [f"# Features: {about}", f"features: {_flow(found.steps)}"]
 
@@ -186,19 +182,19 @@ def _split(found: Found) -> list[str]:
     spec = found.spec
     kind = "time" if spec.time is not None else "grouped" if spec.group is not None else "stratified"
     about = {
-        "time": "the oldest rows train, the newest judge",
-        "grouped": "no group has rows in two parts",
+        "time": "the oldest rows train, the newest test",
+        "grouped": "rows of a group stay together",
         "stratified": "classes in proportion",
     }[kind]
     lines = [f"split: {{kind: {kind}, train: {TRAIN}, validation: 0.2, test: {TEST}}}   # {about}"]
     if kind != "time" and (n := int(TEST * np.count_nonzero(~absent(found.rows.y)))) < FEW_TEST:
         lines += _comment(
-            f"{n} test rows tell little. Instead, to test on all rows, and without production:", indent=""
+            f"Only {n} test rows. To test on all rows instead (without the section production):", indent=""
         )
         lines.append("# split: {kind: cross_validation, folds: 5}")
     if kind == "stratified" and found.dates:
         lines += _comment(
-            f"{shown(found.dates[0])} is a date: if the model is to predict later rows than it has seen, add the line "
+            f"{shown(found.dates[0])} is a date. If the model is for rows later than its training data, add the line "
             f"time: {plain(found.dates[0])} to dataset, and write kind: time here.", indent="",
         )  # fmt: skip
     return lines
@@ -212,7 +208,7 @@ def _methods(found: Found) -> list[str]:
         return _by_blocks(found)
     lines = [
         "methods:",
-        _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
+        _line("  ours:", "trained on the training rows; the values below are chosen on the validation rows"),
         "    estimator: ldsvm",
     ]
     if found.rows.kind == "text":
@@ -222,9 +218,12 @@ def _methods(found: Found) -> list[str]:
     gammas = [float(f"{factor / found.width:.2g}") for factor in ((0.3, 1, 3) if rows <= LARGE else (0.5, 2))]
     lines += [
         "    search:",
-        _line(f"      n_basis: {_flow(sizes)}", "basis functions: more of them predict better and slower"),
-        _line(f"      C: {_flow([0.3, 1, 3, 10] if rows <= LARGE else [1, 10])}", "a larger C fits the rows harder"),
-        "    # gamma, the width, and alpha, the ridge, are chosen by every fit from its training rows.",
+        _line(f"      n_basis: {_flow(sizes)}", "basis functions: more are more accurate and slower"),
+        _line(
+            f"      C: {_flow([0.3, 1, 3, 10] if rows <= LARGE else [1, 10])}",
+            "a larger C fits the training rows more closely",
+        ),
+        "    # gamma (width) and alpha (ridge) are chosen in each fit, from its training rows.",
     ]
     if rare_classes(found.rows.y[~absent(found.rows.y)]):
         lines.append("    # params: {class_weight: balanced}   # rare classes count as much as frequent ones")
@@ -232,7 +231,7 @@ def _methods(found: Found) -> list[str]:
         space: dict[str, list[Any]] = {"gamma": gammas, "C": [1, 10, 100] if rows <= SMALL else [1, 10]}
         lines += _method("Gaussian SVM", "gaussian_svm", space)
     else:
-        lines.append(f"  # Gaussian SVM: not with {rows:,} rows, whose kernel takes hours; instead an approximation:")
+        lines.append(f"  # An approximation of the Gaussian SVM, whose kernel takes hours with {rows:,} rows:")
         space = {"reduce__n_components": [300], "reduce__gamma": gammas, "classify__C": [1, 10]}
         lines += _method("Nystroem SVM", "nystroem_svm", space)
     trees = ("random forest", "random_forest")
@@ -243,17 +242,18 @@ def _methods(found: Found) -> list[str]:
 def _by_blocks(found: Found) -> list[str]:
     rows, width = _train_rows(found), found.width
     blocks = [
-        _line("    executor: {kind: serial, memory_mib: 512}", "reads the rows block by block, and keeps no more"),
-        _line("    strategy: {factor: 4, resource: n_samples, min_resources: 20000}", "the best of 4 gets all rows"),
+        _line("    executor: {kind: serial, memory_mib: 512}", "reads the rows block by block"),
+        _line(
+            "    strategy: {factor: 4, resource: n_samples, min_resources: 20000}",
+            "the best of 4 is fitted to all rows",
+        ),
     ]
     return [
         "methods:",
-        _line("  ours:", "trains on the training rows; the validation rows choose the values below"),
+        _line("  ours:", "trained on the training rows; the values below are chosen on the validation rows"),
         "    estimator: ldsvm",
         "    params: {n_basis: 100, max_iter: 20}",
-        _line(
-            "    search: {C: [0.1, 0.3, 1, 10]}", "every fit chooses gamma, the width, and alpha, the ridge, by itself"
-        ),
+        _line("    search: {C: [0.1, 0.3, 1, 10]}", "gamma (width) and alpha (ridge) are chosen in each fit"),
         *blocks,
         "  linear:",
         "    estimator: ldsvm",
@@ -262,8 +262,8 @@ def _by_blocks(found: Found) -> list[str]:
         *blocks,
         *_comment(
             f"Methods that hold all rows in memory, such as hist_gradient_boosting, linear_svm and nystroem_svm, are "
-            f"left out: a copy of {rows:,} rows of {width:,} features takes {8 * rows * width / GIB:,.1f} GiB, and "
-            "they make several. Add them where there is room."
+            f"left out: they make several copies of {rows:,} rows of {width:,} features, and each takes "
+            f"{8 * rows * width / GIB:,.1f} GiB. Add them if you have the memory."
         ),
     ]
 
@@ -307,19 +307,17 @@ def _comment(text: str, more: str = "", indent: str = "  ") -> list[str]:
 
 
 def write(data: str, root: Path, *, header: bool | None = None, output: Path | None = None, **asked: Any) -> list[str]:
-    """Write the experiment file of a user's own data, and return sentences about them and on what to do next.
+    """Write an experiment file for a user's own data, and return sentences about the data and on what to do next.
 
-    data: as dataset.path takes it. root: the project's folder. header: whether the first line holds names; None finds
-    out. output: the file, by default conf/NAME.yaml there. asked: other fields of a `FileSpec`, where they are known.
+    data: as in dataset.path. root: the project's folder. header: whether the first line holds names; None detects it.
+    output: the file, by default conf/NAME.yaml there. asked: other fields of a `FileSpec`, where they are known.
     Raises `DataError`, one sentence, for data that cannot be read, and for a file that exists.
     """
     spec = FileSpec(data, **{**asked, "drop": tuple(asked.get("drop", ()))})
     name = name_of(data if spec.table is None else f"{data}/{spec.table}")
     file = root / "conf" / f"{name}.yaml" if output is None else output.expanduser()
     if os.path.lexists(file):
-        raise DataError(
-            f"{file} exists already, and is never overwritten; name another one, such as --output new.yaml."
-        )
+        raise DataError(f"{file} already exists and is not overwritten; name another file, such as --output new.yaml.")
     place = located(data, root) or data
     place = place if is_address(place) else str(Path(place).expanduser().absolute())
     found = find_out(replace(spec, path=place), header)
@@ -335,17 +333,17 @@ def write(data: str, root: Path, *, header: bool | None = None, output: Path | N
     if Path.cwd().resolve() != root.resolve():
         shown_file = str(file.absolute())  # by default it is not below the folder where the command ran
     return [
-        f"{shown_file} is written for {about['rows']}, {about['classes']}.",
+        f"{shown_file} was written for {about['rows']}, {about['classes']}.",
         *found.sentences,
         *(listed(found.columns) if found.columns else []),
         *([f"The split is by group, {shown(found.spec.group)}: {found.why_group}."] if found.why_group else []),
         *(f"Note: {text}" for text in rare_classes(found.rows.y[~absent(found.rows.y)])),
-        "Read it, and then, in this order:",
+        "Read it, and then run, in this order:",
         *next_steps(shlex.quote(shown_file)),
         *later_rows(found),
     ]
 
 
 def _short(place: Path, root: Path) -> str:
-    """Return a path as it is below the project's folder, from where all paths of a file start; in full elsewhere."""
+    """Return a path relative to the project's folder, where the paths of a file start; in full if it is elsewhere."""
     return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)

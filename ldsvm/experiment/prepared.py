@@ -206,7 +206,7 @@ def _check_costs(config: Config, y: Any) -> None:
     for problem in config.problems if config.costs is not None else ():
         if (n := len(np.unique(relabel(y, problem.labels)))) > 2:
             raise DataError(
-                f"costs are for two classes, but {problem.name} has {n:,}; leave costs out, or choose two with "
+                f"costs are for two classes, but {problem.name} has {n:,}; leave costs out, or choose two classes with "
                 "dataset.classes."
             )
 
@@ -223,7 +223,9 @@ def divided(config: Config, source: Source, split: Split, seed: int) -> Prepared
         with _alone(folder.parent):  # another process may be at it, or have finished meanwhile
             intact = stored_arrays.intact(folder)
             if os.path.lexists(folder) and not intact:
-                warnings.warn(f"{folder} is rebuilt: its content is not what was written.", UserWarning, stacklevel=3)
+                warnings.warn(
+                    f"{folder} is rebuilt: its content has changed since it was written.", UserWarning, stacklevel=3
+                )
             if config.refresh or not intact:
                 stored_arrays.write(folder, lambda place: _fill(place, config, source, split, seed))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))

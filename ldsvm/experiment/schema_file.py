@@ -19,10 +19,11 @@ from ldsvm.datasets.words import one_of, shown
 SCHEMA = "schema.yaml"
 DIGEST = "# of what was written: "  # another content was edited
 ABOUT = """\
-# What the training rows had, column by column. The flows retrain and score check new rows against it, as
-# production.schema (refuse, warn or ignore) says: a number below least or above largest, a value that is not listed,
-# a gap where gaps is 0. Edit these keys to allow more or less, or remove them to allow all; an edited file is kept and
-# counts, others follow the model in use. Roles are changed by dataset.columns, and a new training.
+# What the training rows contain, by column. The flows retrain and score check new rows against it, and do what
+# production.schema says (refuse, warn or ignore) about a number below least or above largest, a value that is not
+# listed, and a missing value (gap) where gaps is 0. Edit these keys to allow more or less, or remove them to allow
+# everything: an edited file is kept and used; others are replaced with the model in use. To change a role, set
+# dataset.columns and retrain.
 """
 
 
@@ -57,7 +58,7 @@ def edited(file: Path, roles: dict[str, str]) -> tuple[Allowed, ...] | None:
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise DataError(f"{file}: is no YAML ({' '.join(str(error).split())}).") from None
+        raise DataError(f"{file} is not valid YAML ({' '.join(str(error).split())}).") from None
     if not isinstance(tree, dict):
         raise DataError(f"{file}: holds {shown(tree)}; allowed: keys of each column, such as age: {{least: 0}}.")
     return tuple(_column(str(name), said, roles, file) for name, said in tree.items())
@@ -85,7 +86,7 @@ def _column(name: str, said: Any, roles: dict[str, str], file: Path) -> Allowed:
     if (role := said.get("role", roles[name])) != roles[name]:
         raise DataError(
             f"{what} has the role {shown(role)}, but the model was trained with {roles[name]}; name roles in "
-            "dataset.columns, and train anew."
+            "dataset.columns, and retrain."
         )
     gaps, values = said.get("gaps", 1.0), said.get("values")
     if isinstance(gaps, bool) or not isinstance(gaps, int | float) or not 0 <= gaps <= 1:

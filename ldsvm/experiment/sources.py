@@ -40,7 +40,7 @@ def check_code() -> None:
     Processes that fit start later, and would be filed under the name of a code that they did not run.
     """
     if _digest() != code()[0]:
-        raise CodeChanged("our own code was changed while it ran, so this result belongs to none; start again.")
+        raise CodeChanged("the code of ldsvm was changed while it ran, so the result is not stored; run again.")
 
 
 def digest_of(files: Iterable[Path]) -> str:

@@ -138,7 +138,7 @@ transformers that LDSVM_TRANSFORMERS lists.
     try:
         with ZipFile(BytesIO(data)) as file:
             if packed := [one.filename for one in file.infolist() if one.compress_type != ZIP_STORED]:
-                raise UntrustedModel(f"The model's {packed[0]!r:.60} is compressed; allowed: models as we write them.")
+                raise UntrustedModel(f"The model's {packed[0]!r:.60} is compressed; allowed: models written by ldsvm.")
             tree = json.loads(file.read(SCHEMA))
     except (BadZipFile, KeyError, ValueError, RecursionError, NotImplementedError) as error:
         if isinstance(error, UntrustedModel):
@@ -187,9 +187,9 @@ def _check_repeats(tree: Any) -> None:
         file = str(node.get("file"))
         first = objects.setdefault(number, node) if isinstance(number, int) else None
         if first is None or (first is not node and _content(first) != _content(node)):
-            raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models as we write them.")
+            raise UntrustedModel(f"The model's object {number!r:.30} is not unique; allowed: models written by ldsvm.")
         if "file" in node and arrays.setdefault(file, number) != number:
-            raise UntrustedModel(f"The model's {file!r:.60} is read twice; allowed: models as we write them.")
+            raise UntrustedModel(f"The model's {file!r:.60} is read twice; allowed: models written by ldsvm.")
 
 
 def _content(node: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A look at an experiment before anything long is done: its data, its features, one small fit of each method."""
+"""Find problems in an experiment before it runs: its data, its features, and one small fit of each method."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Remark:
 
 
 def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = lambda text: None) -> Iterator[Remark]:
-    """Yield what there is to say about an experiment, and stop at what makes the rest impossible.
+    """Yield remarks on an experiment; stop at the first that makes the rest impossible.
 
-    The prepared data stay in the cache, where the flow finds them. runner: who fits, so that it can be stopped.
+    The prepared data stay in the cache, where the flow finds them. runner: a process that fits and can be stopped.
     on_step: called with what is being done.
     """
     try:
@@ -72,9 +72,7 @@ def look_over(config: Config, runner: Runner, on_step: Callable[[str], None] = l
     yield from (Remark("fact" if text.startswith(roles) else "odd", "data", sentence(text)) for text in notes)
     yield from (Remark("odd", "data", sentence(found.text)) for found in leaks(rows))
     if any(lookup(method.estimator).iterative for method in config.methods.values()):
-        on_step(
-            "compile what ldsvm needs; the first time on a machine this takes a minute" if is_cold() else "load ldsvm"
-        )
+        on_step("compile the kernels (about a minute, once per machine)" if is_cold() else "load ldsvm")
         with suppress(KnownFailure):  # then the fit says what is wrong
             runner.call(warm, limit_s=WARM_SECONDS)
     for problem in config.problems:
@@ -89,14 +87,14 @@ def _few_test_rows(split: SplitConfig | CrossValidationConfig, n: int) -> Iterat
         return
     wrong = max(1, n // 10)
     low, high = (100 * end for end in wilson(wrong, n))
-    text = f"With {wrong} of {n} test rows wrong, the 95 % interval of the error is {low:.0f} to {high:.0f} %"
-    yield Remark("odd", "split", f"{text}; split.kind cross_validation, without production, tests on all rows.")
+    text = f"Few test rows: with {wrong} of {n} wrong, the 95 % interval of the error is {low:.0f} to {high:.0f} %"
+    yield Remark("odd", "split", f"{text}; to test on all rows, set split.kind to cross_validation (no production).")
 
 
 def _tried(
     config: Config, name: str, method: MethodConfig, prepared: Prepared, labels: str, runner: Runner
 ) -> Iterator[Remark]:
-    """Yield what one fit of at most ROWS rows says: how long a search takes, what memory it lacks, why it fails."""
+    """Yield remarks from one fit on at most ROWS rows: how long a search takes, what memory it lacks, why it fails."""
     try:
         lookup(method.estimator).make()
     except MissingPackage as error:
@@ -128,7 +126,7 @@ def _tried(
 
 
 def _memory(config: Config, name: str, method: MethodConfig, points: Sequence[Point], data: Data) -> Iterator[Remark]:
-    """Yield what a search would not run for want of memory; fits over blocks of rows keep what there is room for."""
+    """Yield a remark on fits that would not run for lack of memory; fits over blocks of rows keep what fits in it."""
     room = config.limits.fit_mib
     available = memory.available() if room is None else int(room * memory.MIB)
     refused = []
@@ -147,9 +145,9 @@ def _expected(
 ) -> Iterator[Remark]:
     one = trial.train_s * (rows / n) ** growth(method)
     error = 100 * (trial.valid_error or 0.0)
-    said = f"one fit on {n:,} rows takes {trial.train_s:.1f} s, with {error:.1f} % of the validation rows wrong"
+    said = f"one fit on {n:,} rows takes {trial.train_s:.1f} s and has {error:.1f} % validation error"
     search = f"{fits:,} fits on {rows:,} rows" if fits > 1 else f"a fit on {rows:,} rows"
-    yield Remark("fact", name, f"{said}; the search, {search}, takes roughly {span(one * fits)}.")
+    yield Remark("fact", name, f"{said}; the search ({search}) will take roughly {span(one * fits)}.")
     yield from (Remark("odd", name, f"{note.removesuffix('.')}.") for note in trial.notes)
     for what, key, seconds in (("one fit", "fit_s", one), ("the search", "task_s", one * fits)):
         limit = getattr(config.limits, key)
@@ -179,7 +177,7 @@ def sentence(text: str) -> str:
 
 
 def growth(method: MethodConfig) -> int:
-    """Return the power of the rows that a fit takes: 2 where its memory for a kernel says so, else 1.
+    """Return the power of the number of rows by which a fit's time grows: 2 if it needs a kernel matrix, else 1.
 
     Examples
     --------

@@ -59,8 +59,8 @@ def warn_of_gap(gap: float) -> None:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(
-            f"The g-step reached a relative duality gap of {gap:.1e} only, more than {WORST_GAP:g}; the better of the "
-            "old and the new SVM is kept: scale the features, or lower C.",
+            f"The g-step ended with a relative duality gap of {gap:.1e}, above {WORST_GAP:g}, and kept the better of "
+            "the old and the new SVM: scale the features, or lower C.",
             ConvergenceWarning,
             stacklevel=3,
         )

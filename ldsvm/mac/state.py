@@ -89,12 +89,12 @@ class Reason(Enum):
     """Why a run ended; the value is the sentence shown to people."""
 
     EARLY_STOPPING = "the validation error stopped improving"
-    CONVERGED = "Z equals F(X) to the tolerance"
+    CONVERGED = "Z equals F(X) up to the tolerance"
     SETTLED = "the steps at the last mu no longer lower the objective"
     MU_MAX = "mu reached mu_max"
-    MAX_ITER = "max_iter iterations were done"
+    MAX_ITER = "max_iter was reached"
     TIME_LIMIT = "the time limit was reached"
-    CALLBACK = "the callback asked to stop"
+    CALLBACK = "the callback stopped it"
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def unfinished(solution: Solution, options: Options) -> str | None:
     if reason is Reason.TIME_LIMIT and solution.n_iter == 0:
         L, M = solution.V.shape[1], solution.mapping.n_basis
         return (
-            f"The start alone took longer than {limit} and is all that was done: lower n_components (now {L}) or "
+            f"The start alone took longer than {limit}, so no iteration was done: lower n_components (now {L}) or "
             f"n_basis (now {M}), or raise time_limit."
         )
     return f"MAC stopped at {limit} before converging: {REMEDIES[reason]}"

@@ -37,7 +37,7 @@ def solver_by_name(name: str) -> Solver:
     back_end = name.removeprefix("qpsolvers:")
     if back_end not in qpsolvers.available_solvers:
         known = ["batched", "osqp", *(f"qpsolvers:{s}" for s in qpsolvers.available_solvers)]
-        raise ValueError(f"z_solver={name!r} is not available here; choose one of {known}.")
+        raise ValueError(f"z_solver={name!r} is not available; allowed: {known}.")
     return partial(solve_any, solver=back_end)
 
 

@@ -25,7 +25,7 @@ def number_of(centers: Any, n_basis: Any) -> int | None:
     if n_basis is None or isinstance(n_basis, str) or (array and n_basis != M):
         given = f"an array of {M:,} rows" if array else repr(centers)
         raise ValueError(
-            f"n_basis={n_basis!r} does not go with centers={given}; allowed: 'scale', which follows the centres"
+            f"n_basis={n_basis!r} does not match centers={given}; allowed: 'scale', which takes all centres"
             + (f", or {M}." if array else ", or a number of clusters.")
         )
     return int(n_basis)

@@ -160,8 +160,8 @@ def check_spread(spread: float) -> None:
     """Raise ValueError for inputs that differ, but by so little that centres in float32 would be all the same."""
     if 0.0 < spread < SMALLEST:
         raise ValueError(
-            f"the columns of X vary by {spread:.2g} only, allowed with Gaussians is {SMALLEST:g} or more; "
-            "scale them first, for example with sklearn.preprocessing.StandardScaler."
+            f"the columns of X vary by {spread:.2g}; allowed with Gaussians: at least {SMALLEST:g}. Scale them first, "
+            "for example with sklearn.preprocessing.StandardScaler."
         )
 
 
@@ -199,8 +199,8 @@ def warn_of_scales(middle: Array, within: Array) -> None:
     else:
         return
     warnings.warn(
-        f"the columns of X have so different {what} that gamma='scale' fits few of them; scale them first, for example "
-        "with sklearn.preprocessing.StandardScaler, or give gamma.",
+        f"the {what} of the columns of X differ so much that gamma='scale' suits few of them; scale the columns first, "
+        "for example with sklearn.preprocessing.StandardScaler, or set gamma.",
         UserWarning,
         stacklevel=2,
     )

@@ -56,8 +56,8 @@ class RegressorRegression(RegressorEvaluation, Regression):
         except ValueError as error:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(
-                f"map={self.estimator!r} could not be fitted to {Z.shape[1]} latent dimensions ({reason}); one that "
-                "predicts a single output can be wrapped in sklearn.multioutput.MultiOutputRegressor."
+                f"map={self.estimator!r} could not be fitted to {Z.shape[1]} latent dimensions ({reason}); wrap a "
+                "regressor that predicts a single output in sklearn.multioutput.MultiOutputRegressor."
             ) from error
         return RegressorMap(model, Z.shape[1])
 

@@ -38,7 +38,7 @@ def make(path: str) -> Any:
         raise NotAClassifier(f"estimator {path} cannot be made ({type(error).__name__}: {reason}).") from error
     if not _classifies(made):
         raise NotAClassifier(
-            f"estimator {path} is no classifier; allowed: a class with scikit-learn's ClassifierMixin."
+            f"estimator {path} is not a classifier; allowed: a class with scikit-learn's ClassifierMixin."
         )
     return suited(made)
 

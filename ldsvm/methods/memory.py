@@ -37,7 +37,7 @@ def refuse(name: str, needed: int, available: int, n: int) -> None:
     instead = " or nystroem_svm" if name in WHAT else ""
     raise NotRun(
         f"not run: needs {_size(needed)} for {WHAT.get(name, 'its arrays')} of {n:,} rows, "
-        f"{_size(available)} are available; use fewer rows{instead}"
+        f"but {_size(available)} are available; use fewer rows{instead}"
     )
 
 

@@ -15,4 +15,4 @@ def package(name: str, brings: str = "'ldsvm[rivals]'") -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingPackage(f"not run: {name} is not installed; pip install {brings} brings it") from error
+        raise MissingPackage(f"not run: {name} is not installed; install it with: pip install {brings}") from error

@@ -37,7 +37,7 @@ BUSY = (408, 425, 429)  # answers, besides those from 500 on, after which anothe
 
 @dataclass(frozen=True)
 class Message:
-    """What a person is told.
+    """A message to people.
 
     kind: one of KINDS. sentence: what happened. model, version, data: name in the registry, its version, and digest of
     the data. run: name of Prefect's run. link: page of MLflow or Prefect.
@@ -75,7 +75,7 @@ class Message:
 
 
 def send(message: Message, runs: Path, tell: Callable[[str], None]) -> bool:
-    """Record an alarm, and send it unless the same one was sent within REPEAT_SECONDS; return whether it was sent.
+    """Record an alarm, and send it unless an equal one was sent within REPEAT_SECONDS; return whether it was sent.
 
     runs: the folder of results, which has the record. tell: gets one sentence when it could not be sent. Takes at most
     half a minute, and raises nothing: what raised the alarm matters more than the alarm.
@@ -167,7 +167,7 @@ def _address() -> tuple[str, str]:
         return "", _NONE
     if not re.fullmatch(r"https?://[^@/?#]+([/?#].*)?", url, re.IGNORECASE) or not re.fullmatch("[!-~]+", url):
         rule = "one that begins with https:// or http://, in plain characters, without USER:PASSWORD@"
-        return "", f"{name} is no address; allowed: {rule}"
+        return "", f"{name} is not a valid address; allowed: {rule}"
     return url, ""
 
 

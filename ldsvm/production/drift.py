@@ -120,7 +120,7 @@ class Drift:
             found.append(f"{len(worst)} of {len(self.inputs)} inputs {have} drifted (stability index): {names}{more}.")
         if gaps := [f"{g.name} ({100 * g.before:.2g} % to {100 * g.now:.2g} %)" for g in self.gaps if g.drifted]:
             more = "" if len(gaps) <= NAMED else f" and {len(gaps) - NAMED} others"
-            found.append(f"Gaps have become more or fewer in {', '.join(gaps[:NAMED])}{more}.")
+            found.append(f"The share of missing values has changed in {', '.join(gaps[:NAMED])}{more}.")
         what_moved = (self.labels, f"The {self.labels.name} have"), (self.latent, "Distances in the latent space have")
         for shift, what in what_moved:
             if shift.drifted:
@@ -130,7 +130,7 @@ class Drift:
         return found or ["Nothing has drifted."]
 
     def beyond(self, rules: DriftConfig) -> str | None:
-        """Return a sentence when more of the inputs have drifted than `alarm_share` allows."""
+        """Return a sentence if more of the inputs have drifted than `alarm_share` allows."""
         if self.share <= rules.alarm_share:
             return None
         limit = f"production.drift.alarm_share allows {100 * rules.alarm_share:g} %"

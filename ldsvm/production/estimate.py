@@ -64,13 +64,11 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """The error with its interval; none where it is doubtful, which would look better than it is."""
+        """The error with its interval; without a figure if the estimate is doubtful, since it would be too low."""
         if self.doubtful:
-            return (
-                "No error is estimated: these rows are unlike the training, so the model's probabilities may be wrong."
-            )
+            return "No error is estimated: these rows are unlike the training data, so the probabilities may be wrong."
         error, low, high = (f"{float(f'{100 * share:.2g}'):g}" for share in (self.error, self.low, self.high))
-        return f"Estimated error, without labels: {error} % ({low} to {high} %)."
+        return f"Error estimated without labels: {error} % (95 % interval {low} to {high} %)."
 
     def numbers(self, name: str) -> dict[str, float]:
         """Return what the tracking store shows, in per cent, by names that begin with this one; none where doubtful."""

@@ -1,11 +1,11 @@
-"""Whether a newly trained model, the challenger, takes the place of the one in use, the champion. No MLflow.
+"""Whether a newly trained model, the challenger, replaces the one in use, the champion. No MLflow.
 
-The words are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a least absolute and relative
-change against the champion. What MLflow does not count is chance: two models that are equally good differ on a holdout
-all the same. So the challenger must also win McNemar's exact test: of the rows that just one of both gets right, so
-many are the challenger's that a fair coin would rarely give as many. In any metric but the error, coins exchange what
-both say of a row, see `paired`. One champion is challenged many times, and who looks often enough sees anything; so
-each look has a smaller share of the error that is allowed, see `level`.
+The terms are those of `mlflow.models.MetricThreshold`: a metric has a `threshold`, and a minimum absolute and relative
+change against the champion. MLflow does not consider chance, although two equally good models differ on a holdout too.
+So the challenger must also pass McNemar's exact test: of the rows that only one of the two predicts correctly, the
+challenger must win more than a fair coin would plausibly give. For other metrics than the error, coins swap the
+predictions of the two for each row, see `paired`. Since one champion is challenged many times, and repeated tests find
+something by chance sooner or later, each test gets a smaller share of the allowed error probability, see `level`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ldsvm.production.metric_rules import Both, Check, better, metric_checks, pr
 
 @dataclass(frozen=True)
 class Verdict:
-    """All rules that were looked at. The challenger is promoted when every one of them holds.
+    """The checks of all rules. The challenger is promoted if all of them passed.
 
-    doubts: sentences on what no rule asks for, and a person should know.
+    doubts: sentences on problems that no rule covers and that a person should know.
     """
 
     checks: tuple[Check, ...]
@@ -42,8 +42,8 @@ class Verdict:
     @property
     def _outcome(self) -> str:
         if self.promote:
-            rules = "the one rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
-            return f"Promoted: {rules}." if self.checks else "No rules: promoted as the first."
+            rules = "the only rule holds" if len(self.checks) == 1 else f"all {len(self.checks)} rules hold"
+            return f"Promoted: {rules}." if self.checks else "Promoted as the first version: there are no rules."
         return "Refused: " + "; ".join(check.sentence for check in self.checks if not check.passed) + "."
 
 
@@ -89,22 +89,22 @@ def _doubts(score: Score) -> list[str]:
     largest, found = score.classes[totals.index(max(totals))], []
     if score.error >= score.majority_error - 1e-9:
         found.append(
-            f"Doubtful: always answering {shown(largest)} would be wrong in {100 * score.majority_error:.4g} % of the "
-            f"rows, the model is in {100 * score.error:.4g} %."
+            f"Doubtful: always predicting {shown(largest)} would have an error of {100 * score.majority_error:.4g} %, "
+            f"and the model has {100 * score.error:.4g} %."
         )
     missed = [
         shown(c) for c, error, n in zip(score.classes, score.class_errors, totals, strict=True) if n and error == 1
     ]
     if missed:
         found.append(
-            f"Doubtful: no row of class {', '.join(missed)} is found; for rare classes try params: "
+            f"Doubtful: no row of class {', '.join(missed)} is predicted correctly; for rare classes try params: "
             "{class_weight: balanced}."
         )
     columns = zip(score.classes, totals, map(sum, zip(*score.confusion, strict=True)), strict=True)
     if never := [shown(c) for c, n, predicted in columns if not n and not predicted]:
         found.append(
-            f"Doubtful: no row is ever predicted as class {', '.join(never)}, and none of the holdout is of it; for "
-            "rare classes try params: {class_weight: balanced}."
+            f"Doubtful: class {', '.join(never)} is never predicted, and has no row in the holdout; for rare classes "
+            "try params: {class_weight: balanced}."
         )
     return found
 
@@ -142,7 +142,7 @@ def _gains(rule: Change, challenger: Score, champion: Score) -> list[Check]:
             gain,
             bound,
             f"the error {'falls' if gain >= 0 else 'rises'} by {abs(gain):.4g} points from {old:.4g} %, "
-            f"needed: it falls by ≥ {bound:.4g} ({name})",
+            f"needed: a fall by at least {bound:.4g} ({name})",
         )
         for name, bound in bounds.items()
         if bound > 0

@@ -79,7 +79,7 @@ def _of(here: Metric, rule: Rule, new: float, old: float | None = None) -> list[
                 gain,
                 bound,
                 f"{here.name} {wanted if gain >= 0 else other} by {abs(gain):.4g} from {old:.4g}, "
-                f"needed: it {wanted} by ≥ {bound:.4g} ({name})",
+                f"needed: a {wanted.removesuffix('s')} by at least {bound:.4g} ({name})",
             )
             for name, bound in bounds.items()
             if bound > 0

@@ -126,7 +126,7 @@ def read(config: Config) -> Reading:
     if spec is not None and (times is None or len(before) > 1):  # a single one may be a matrix
         parts = files.inventory(spec)
     if spec is not None and files.listing(spec) != before:
-        raise DataError(f"{config.dataset.path} was changed while it was read; start again.")
+        raise DataError(f"{config.dataset.path} was changed while it was being read; run again.")
     return Reading(source, times, parts)
 
 
@@ -137,7 +137,7 @@ def _check_past(config: Config, times: NDArray[Any], rows: NDArray[Any]) -> None
     if ahead.any():
         raise DataError(
             f"dataset.time {config.dataset.time} is in the future in {row_list(rows[ahead])}, such as "
-            f"{times[ahead][0]}; correct these rows, or leave them out."
+            f"{times[ahead][0]}; correct or remove these rows."
         )
 
 

@@ -145,7 +145,7 @@ def inspect_data(
     mark = new_rows.mark(reading)
     now = mark.sha256, settings_digest(config)
     again = not config.refresh and any((one["mark"]["sha256"], one["asked"]) == now for one in judged)
-    before = "on which a challenger was refused, rolled back or put in shadow already."
+    before = "on which a challenger was already refused, rolled back or put in shadow."
     if champion is None:
         n = len(reading.source.data.train)
         if again:
@@ -177,7 +177,7 @@ def challenge(config: Config, champion: Champion | None, looked_at: str | None =
     """
     reading = new_rows.read(config)
     if looked_at not in (None, reading.source.data.sha256):
-        raise DataError(f"The data of {config.dataset.name} were changed after they were looked at; start again.")
+        raise DataError(f"The data of {config.dataset.name} were changed after they were inspected; run again.")
     source, said = reading.source, list[str]()
     method = config.methods[name := production_rules(config).method]
     if champion is None:

@@ -1,10 +1,10 @@
 """The production model: its versions in MLflow's registry, and their aliases.
 
-`champion` is the version in use, `previous` the one before it, to go back to, and `shadow` a challenger that answers
-beside the champion before it may follow it, see `rollout`. Aliases move under a lock in the folder
-of results, and only after another look at who the champion is: of two retrainings that were judged against the same
-champion only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a
-kill the next process finishes it.
+`champion` is the version in use, `previous` the one before it, for a rollback, and `shadow` a challenger that scores
+the same rows as the champion before it may be promoted, see `rollout`. Aliases move under a lock in the folder of
+results, after a check that the champion has not changed: of two retrainings that were judged against the same champion,
+only one is promoted. MLflow moves one alias at a time, so the intended move is written to a tag first; after a kill,
+the next process completes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST = 5000  # characters of a description that MLflow's databases hold; the run
 
 
 class RegistryFailed(RuntimeError):
-    """The registry does not hold what is asked for; the message is one sentence."""
+    """The registry lacks what is needed; the message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class Registry:
         found = self.get(alias)
         if found is None:
             names = sorted(model.name for model in self.client.search_registered_models())
-            known = f"registered are {', '.join(names)}" if names else "no model is registered"
+            known = f"registered models: {', '.join(names)}" if names else "no model is registered"
             after = "python -m flows retrain" if alias == CHAMPION else "a second promotion"
-            raise RegistryFailed(f"No version of {self.name} is {alias} yet ({known}); {after} makes one.")
+            raise RegistryFailed(f"{self.name} has no {alias} yet ({known}); it gets one by {after}.")
         return found
 
     def challengers(self, champion: Version | None) -> list[Version]:
@@ -189,7 +189,7 @@ class Registry:
         with self.alone():
             self._create_if_missing()
         with self.tracker.run(f"timeline · {self.name}", kind="timeline") as run:
-            run.describe(note=f"The metrics of this run show {self.name} in production, a point for each event.")
+            run.describe(note=f"The metrics of this run show {self.name} in production, with a point for each event.")
         self.client.set_registered_model_tag(self.name, TIMELINE, run.id)
         return run
 
@@ -258,7 +258,7 @@ class Registry:
         with self.alone():
             now, before = self.require(), self.require(PREVIOUS)
             if now.number == before.number:
-                raise RegistryFailed(f"{now} is both champion and previous; there is nothing to go back to.")
+                raise RegistryFailed(f"{now} is both champion and previous, so there is no version to go back to.")
             self._move_to(before, now)
         return before, now
 
@@ -301,13 +301,13 @@ class Registry:
         except TrackingFailed:
             raise
         except Exception as error:  # MLflow's own, for a run that was removed
-            raise RegistryFailed(f"{version} has lost its run ({redacted(str(error))}).") from error
+            raise RegistryFailed(f"The run of {version} is missing ({redacted(str(error))}).") from error
 
     def _create_if_missing(self) -> None:
         if not self.client.search_registered_models(f"name = '{self.name}'"):
             about = (
-                f"Versions made by retraining; alias {CHAMPION}: the one in use, {PREVIOUS}: the one before it, "
-                f"{SHADOW}: a challenger on trial."
+                f"Versions made by retraining. Aliases: {CHAMPION}, the version in use; {PREVIOUS}, the one before it; "
+                f"{SHADOW}, a challenger on trial."
             )
             self.client.create_registered_model(self.name, description=about)
 

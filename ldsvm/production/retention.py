@@ -41,7 +41,7 @@ def remove_versions(registry: Registry, keep: int | None) -> list[str]:
     if not gone:
         return []
     names = listing("version", gone)
-    return [f"{registry.name}: {names} removed, as production.keep.versions is {keep}; the runs that made them stay"]
+    return [f"{registry.name}: {names} removed (production.keep.versions is {keep}); their MLflow runs are kept"]
 
 
 def _remove(registry: Registry, number: int, said: dict[str, Any], there: bool) -> bool:
@@ -78,10 +78,10 @@ def remove_scores(output: Path, model: str, days: float | None) -> list[str]:
                 if folder.is_dir() and not folder.is_symlink() and _cleared(folder, oldest):
                     removed.append(folder.name)
     except OSError as error:
-        return [f"old scores in {output.parent} were not all removed: {error}"]
+        return [f"some old scores in {output.parent} could not be removed: {error}"]
     if not removed:
         return []
-    return [f"{listing('file', removed)} removed from {output.parent}, as production.keep.days is {days:g}"]
+    return [f"{listing('file', removed)} removed from {output.parent} (production.keep.days is {days:g})"]
 
 
 def _is_of(file: Path, scored: Path, model: str) -> bool:

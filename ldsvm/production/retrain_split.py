@@ -32,24 +32,26 @@ def divide(config: Config, reading: Reading, new: Rows) -> tuple[Split, list[str
     split = _divided(config, reading, new, by_time=reading.times is not None and groups is None)
     if split is None or (groups is None and reading.times is not None and _untrained(reading, split).any()):
         why = "too many rows have the latest time" if split is None else "only the latest rows have some of the labels"
-        said.append(f"Rows were divided at random and not by dataset.time {config.dataset.time}: {why}.")
+        said.append(f"Rows were split at random, not by dataset.time {config.dataset.time}, since {why}.")
         split = _divided(config, reading, new, by_time=False)
     assert split is not None
     split, seen = _unseen(reading, split)
     if seen:
         said.append(
-            f"{seen:,} rows of the holdout equal rows of the training, the validation or the old data, so they were "
-            "left out."
+            f"{seen:,} rows of the holdout were left out, since they equal rows for training or validation, or old "
+            "rows."
         )
     _check(rules.holdout, new, split, JUDGES if seen else 1)
     split, rare = _training_knows_all(reading, split)
     if rare:
-        said.append(f"Labels with too few rows for the holdout, so all of them are trained on: {', '.join(rare)}.")
+        said.append(
+            f"Labels with too few rows for the holdout, so that all their rows are for training: {', '.join(rare)}."
+        )
         _check(rules.holdout, new, split)
     if groups is not None and (known := int(np.isin(groups[split.test], groups[_old(reading, new)]).sum())):
         said.append(
-            f"{known:,} of the {len(split.test):,} rows of the holdout are of groups that the champion was trained on, "
-            "so it may look better than it is."
+            f"{known:,} of the {len(split.test):,} rows of the holdout belong to groups that the champion was trained "
+            "on, so it may look better than it is."
         )
     return split, said
 
@@ -63,22 +65,22 @@ def _check_sizes(config: Config) -> None:
     assert isinstance(how, SplitConfig)
     if isinstance(how.train, int) != isinstance(how.validation, int):
         raise DataError(
-            f"split.train={how.train!r}, split.validation={how.validation!r}: give two counts, or two fractions "
+            f"split.train={how.train!r}, split.validation={how.validation!r}; allowed: two counts, or two fractions "
             "between 0 and 1."
         )
 
 
 def _check(holdout: float, new: Rows, split: Split, judges: int = 1) -> None:
-    """Raise DataError for a part without a row, or fewer to judge than are needed."""
+    """Raise DataError for a part without a row, or a holdout with fewer rows than needed."""
     if min(len(split.train), len(split.validation)) == 0 or len(split.test) < judges:
         sizes = (
-            f"{len(split.train):,} rows to train, {len(split.validation):,} to validate, {len(split.test):,} to judge"
+            f"{len(split.train):,} training, {len(split.validation):,} validation and {len(split.test):,} holdout rows"
         )
         equal = ", without those that equal other rows" if judges > 1 else ""
         raise DataError(
-            f"production.holdout {holdout:g}, with {new.sum():,} new rows and {(~new).sum():,} old ones, makes {sizes}"
-            f"{equal}; allowed: a share and rows that leave at least one for each"
-            f"{f', and {judges} to judge' if judges > 1 else ''}."
+            f"production.holdout={holdout:g} with {new.sum():,} new and {(~new).sum():,} old rows gives {sizes}"
+            f"{equal}; allowed: a share that leaves at least one row for each"
+            f"{f', and {judges} for the holdout' if judges > 1 else ''}."
         )
 
 

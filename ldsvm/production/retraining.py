@@ -28,12 +28,12 @@ JUDGES = 10  # rows of a holdout; fewer could hardly tell two models apart
 
 
 class Alarm(RuntimeError):
-    """The data need a person to look at them before anything is trained; the message says why, a line a reason."""
+    """A person must look at the data before anything is trained; the message gives the reasons, one per line."""
 
     @classmethod
     def of(cls, model: str, decision: Decision) -> Alarm:
         """Return the alarm that a decision on a model raises."""
-        return cls("\n  ".join([f"{model} is not trained again, for an alarm:", *decision.reasons]))
+        return cls("\n  ".join([f"{model} is not retrained, because of an alarm:", *decision.reasons]))
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ def decide(rules: ProductionConfig, found: Changes, drift: Drift | None, cells: 
     said, alarm = [sentence for sentence, _ in every], any(reason for _, reason in every)
     if alarm and not rules.acknowledge:
         said = [sentence for sentence, _ in sorted(every, key=lambda one: not one[1])]
-        go_on = "Look at the data; when they are right, go on with production.acknowledge=true."
+        go_on = "Look at the data; if they are right, run again with production.acknowledge=true."
         return Decision("alarm", (*said, go_on))
     if alarm:
-        said.append("It was acknowledged.")
+        said.append("A person has acknowledged this.")
     if drift is None:
-        few = f"{found.new:,} new rows, production.least is {rules.least:,}."
+        few = f"{found.new:,} new rows; production.least is {rules.least:,}."
         return Decision("skip", (few, *said[1:]))
     if (judges := round(rules.holdout * found.new)) < JUDGES:
-        few = f"production.holdout of {rules.holdout:g} leaves {judges:,} of them to judge, {JUDGES} are needed."
+        few = f"production.holdout={rules.holdout:g} leaves {judges:,} of them for the holdout; {JUDGES} are needed."
         return Decision("skip", (said[0], few, *said[1:]))
     return Decision("retrain", tuple(said))
 
@@ -78,27 +78,25 @@ def _describe_changes(rules: ProductionConfig, found: Changes) -> Sentences:
     """Return sentences about rows that came and went."""
     said = [(f"{found.new:,} new rows.", False)]
     if found.repeated:
-        what = "rows of new or changed files are known already, so they do not count as new."
+        what = "rows of new or changed files were known before, so they do not count as new."
         said.append((f"{found.repeated:,} {what}", False))
     if found.by_file:
-        what = f"trained on more than {KEPT:,}, or by an earlier release"
-        said.append(
-            (f"The champion's rows count as new where they are in other files now, since it was {what}.", False)
-        )
+        what = f"it was trained on more than {KEPT:,} rows, or by an earlier release"
+        said.append((f"Rows of the champion that are now in other files count as new, since {what}.", False))
     if found.lost:
         gone, many = "rows are no longer there", found.lost > rules.lost_share * (found.before or 0)
         limit = f", more than production.lost_share of {rules.lost_share:g} allows" * many
         said.append((f"{found.lost:,} of the champion's {found.before:,} {gone}{limit}.", many))
     wrong = (
-        " If the champion was trained with a wrong time, all later rows look late: then go back with python -m flows "
-        "rollback, or choose another production.model."
+        " If the champion was trained with a wrong time, all later rows look late; in that case, go back with python "
+        "-m flows rollback, or choose another production.model."
     )
     if found.late:
-        late = "rows came late: they are no newer than the champion's, so they do not count as new."
+        late = "rows came late: they are not newer than the champion's, so they do not count as new."
         many = found.late >= rules.least and found.late > found.new
         said.append((f"{found.late:,} {late}{wrong * (many and found.beyond is None)}", many))
     if found.beyond is not None:
-        latest = f"The champion's latest time, {found.beyond}, is later than all that are there."
+        latest = f"The champion's latest time, {found.beyond}, is later than all times in the data."
         said.append((f"{latest}{wrong}", True))
     return said
 
@@ -109,7 +107,7 @@ def _describe_drift(rules: ProductionConfig, drift: Drift | None) -> Sentences:
         return []
     said = [(sentence, False) for sentence in drift.sentences]
     if drift.unknown and rules.drift.unknown_labels == "alarm":
-        said.append(("New labels are an alarm, as production.drift.unknown_labels says.", True))
+        said.append(("New labels raise an alarm (production.drift.unknown_labels is alarm).", True))
     if beyond := drift.beyond(rules.drift):
         said.append((beyond, True))
     return said

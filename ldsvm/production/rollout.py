@@ -1,8 +1,8 @@
-"""From the gate to the champion by way of the shadow: who answers beside the champion, what is known, who may follow.
+"""From the gate to champion by way of the shadow: who is in shadow, how far it agrees, when it may be promoted.
 
-A challenger in shadow has challenged one champion. While another one is in use, such as after a rollback, it is neither
-asked nor promoted; the next challenger that passes the gate takes its place. What each scoring has compared is a file
-of the challenger's run, named by the content of the rows: written once or once more, it says the same.
+A challenger in shadow has challenged one champion. While another one is in use, such as after a rollback, it neither
+scores nor can be promoted; the next challenger that passes the gate takes its place. The comparison of each scoring is
+a file of the challenger's run, named by the content of the rows, so that scoring them again changes nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FAILED = "shadow_failed"  # tag of a version, after "ldsvm.": why it could not a
 
 
 def stale(registry: Registry, shadow: Version, champion: Version) -> str | None:
-    """Return why a version is in shadow no more, None where it has challenged this champion."""
+    """Return why a version is no longer in shadow, None if it has challenged this champion."""
     challenged = registry.versions().get(shadow.number)
     if challenged == str(champion.number):
         return None
     known = f"version {challenged}" if challenged not in (None, "", NONE) else "no champion"
     return (
-        f"{shadow} has challenged {known}, but {champion} is the champion, so it is in shadow no more; "
+        f"{shadow} has challenged {known}, but {champion} is the champion, so it is no longer in shadow; "
         "the next challenger that passes the gate takes its place"
     )
 
@@ -48,7 +48,7 @@ def load(registry: Registry, champion: Version, tell: Callable[[str], None]) -> 
             return None
         return version, Shadow(str(version), registry.model(version), tell)
     except RegistryFailed as error:
-        tell(f"no challenger answers beside {champion}: {error}")
+        tell(f"no shadow comparison with {champion}: {error}")
         return None
 
 
@@ -88,10 +88,10 @@ def objection(registry: Registry, rules: RolloutConfig, version: Version, found:
     if failure := registry.tags(version).get(f"ldsvm.{FAILED}"):
         return f"it has failed: {failure}"
     if found.rows < rules.shadow_rows:
-        return f"{found.rows:,} rows were compared, and production.rollout.shadow_rows asks for {rules.shadow_rows:,}"
+        return f"{found.rows:,} rows were compared; production.rollout.shadow_rows asks for {rules.shadow_rows:,}"
     if found.rows and found.share < rules.least_agreement:
         return (
-            f"it gives the champion's class for {percent(found.share)} of {found.rows:,} rows, and "
+            f"it agrees with the champion on {percent(found.share)} of {found.rows:,} rows; "
             f"production.rollout.least_agreement asks for {percent(rules.least_agreement)}"
         )
     return None
@@ -106,27 +106,24 @@ def promote(registry: Registry, rules: RolloutConfig) -> str:
     champion, version = registry.require(CHAMPION), registry.get(SHADOW)
     if version is None:
         raise RegistryFailed(
-            f"No version of {registry.name} is in shadow; a retraining with production.rollout.shadow_rows above 0 "
-            "puts a challenger there that passes the gate."
+            f"No version of {registry.name} is in shadow; to put one there, set production.rollout.shadow_rows above "
+            "0 and retrain."
         )
     if reason := stale(registry, version, champion):
         raise RegistryFailed(f"{reason}.")
     found = compared(registry, version)
     if not rules.force and (reason := objection(registry, rules, version, found)):
-        raise RegistryFailed(
-            f"{version} is not promoted: {reason}; production.rollout.force=true promotes it all the same."
-        )
+        raise RegistryFailed(f"{version} is not promoted: {reason}; production.rollout.force=true promotes it anyway.")
     try:
         registry.model(version)
     except RegistryFailed as error:
         raise RegistryFailed(f"{version} is not promoted: its model cannot be loaded.") from error
     if not registry.promote(version, champion, alias=SHADOW):
         raise RegistryFailed(
-            f"{version} is not promoted: champion or shadow were changed meanwhile; start again with python -m flows "
-            "promote."
+            f"{version} is not promoted: champion or shadow changed meanwhile; run python -m flows promote again."
         )
     registry.say(version, verdict="promoted")
     with registry.tracker.run(f"promote · {version}", kind="promote") as run:
         run.log({"champion": str(version), "previous": str(champion)}, found.numbers if found.rows else {})
     said = f"{version} is the champion now, {champion} is previous"
-    return f"{said}; in shadow it gave the champion's class for {found.text}" if found.rows else said
+    return f"{said}; in shadow it agreed with the champion on {found.text}" if found.rows else said

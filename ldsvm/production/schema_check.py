@@ -51,7 +51,7 @@ def check_rows(config: Config, model: Any, parts: Iterable[tuple[str, Any, NDArr
 
 def remarks(check: Check, what: str) -> list[str]:
     """Return what was found, if anything, and that such rows are used, or scored, all the same."""
-    after = f"Such rows are {what} all the same; production.schema=refuse would refuse them."
+    after = f"Such rows are {what} anyway; production.schema=refuse would refuse them."
     return [*check.summary, after] if check.sentences else []
 
 
@@ -61,5 +61,5 @@ def refuse(check: Check, rule: str, what: str, file: str) -> None:
     what: which is not done then, such as "scored". file: the schema that people may edit.
     """
     if check.sentences and rule == "refuse":
-        after = f"So nothing was {what}, as production.schema=refuse says; to allow more, edit {file}."
+        after = f"So nothing was {what} (production.schema is refuse); to allow more, edit {file}."
         raise DataError("\n".join([*check.summary, after]))

@@ -29,7 +29,9 @@ def drift_file(output: Path) -> Path:
     """Return where the comparison of an output's rows is written; raise DataError for a file that is none of ours."""
     file = output.with_name(output.name + SUFFIX)
     if file.exists() and not _is_ours(file):
-        raise DataError(f"{file}: exists and is no comparison of scored rows, so it is kept; choose another output.")
+        raise DataError(
+            f"{file} exists and is not a comparison of scored rows, so it is not overwritten; choose another output."
+        )
     return file
 
 
@@ -103,13 +105,13 @@ class Watch:
         self.alarms.append({"rows": where, "reasons": reasons})
         if self.stop:
             raise Alarm(
-                f"{where} do not look like the training, so nothing was scored beyond them and no output was written: "
-                f"{' '.join(reasons)} Look at the data; to score them all the same, set production.score.drift=warn."
+                f"{where} do not look like the training data, so the scoring stopped there and wrote no output: "
+                f"{' '.join(reasons)} Look at the data; to score them anyway, set production.score.drift=warn."
             )
         if len(self.alarms) == 1:
             self.tell(
-                f"{where} do not look like the training: {' '.join(reasons)} "
-                "They are scored all the same; production.score.drift=stop would stop here."
+                f"{where} do not look like the training data: {' '.join(reasons)} "
+                "They are scored anyway; production.score.drift=stop would stop here."
             )
 
     @property
@@ -141,7 +143,7 @@ class Report:
         found = self.drift.sentences
         if len(self.alarms) > 1:
             where = self.alarms[0]["rows"]
-            found.append(f"{len(self.alarms)} chunks do not look like the training, the first of them {where}.")
+            found.append(f"{len(self.alarms)} chunks do not look like the training data, the first of them {where}.")
         return [*found, *([self.estimate.sentence] if self.estimate else [])]
 
     @property

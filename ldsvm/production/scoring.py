@@ -104,7 +104,7 @@ def _answered(
             shadow.take(counts[AGREEMENT])
         on_rows(done)
     if not chunks:
-        raise DataError(f"{job.input}: holds no rows, only names of columns; at least one is needed.")
+        raise DataError(f"{job.input} holds column names but no rows; at least one row is needed.")
     _gather(chunks, job)
     return done
 
@@ -144,10 +144,10 @@ def _alone(job: Scoring) -> Iterator[Path]:
             stack.enter_context(alone(folder, wait=False))
         except TimeoutError as error:
             raise DataError(
-                f"{job.output}: another run is writing this file; wait for its end, or choose another output."
+                f"{job.output}: another run is writing this file; wait until it has ended, or choose another output."
             ) from error
         except OSError as error:
-            raise DataError(f"{job.output}: cannot be written there ({error.strerror}).") from error
+            raise DataError(f"{job.output} cannot be written ({error.strerror}).") from error
         yield folder
 
 

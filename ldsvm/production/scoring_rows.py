@@ -133,9 +133,11 @@ def opened(job: Scoring) -> list[Stream]:
     if found.format not in TABLES:
         raise DataError(f"{job.input}: {found.format} files cannot be scored; allowed: {', '.join(TABLES)}.")
     if holds(job.input, job.output):  # another run would score the answers of this one
-        raise DataError(f"{job.output}: would be read as a part of the input {job.input}; choose another place.")
+        raise DataError(f"{job.output} would be read as a part of the input {job.input}; choose another output.")
     if job.output.exists() and not is_output(job.output):
-        raise DataError(f"{job.output}: exists and is no output of a scoring, so it is kept; choose another name.")
+        raise DataError(
+            f"{job.output} exists and is not an output of a scoring, so it is not overwritten; choose another name."
+        )
     streams = [
         stream(file, found.format, header=job.header, encoding=job.encoding, values=found.values.get(file))
         for file in found.files
@@ -152,7 +154,8 @@ def _check_names(job: Scoring) -> None:
         raise DataError(f"{job.output}: is a folder; allowed: the name of a file.")
     if taken := sorted(name for name in job.keep if name in OWN or re.fullmatch(r"z\d+", name)):
         raise DataError(
-            f"production.score.keep has {shown(taken[0])}, a name that the output uses itself; rename it in the input."
+            f"production.score.keep has {shown(taken[0])}, a name that the output uses for its own columns; rename it "
+            "in the input."
         )
 
 

@@ -86,7 +86,7 @@ class Agreement:
 
 @dataclass
 class Shadow:
-    """Asks a challenger for the rows of each chunk. What fails in it ends the asking, and never the scoring.
+    """Lets a challenger score the rows of each chunk. If it fails, it is not used any more; the scoring goes on.
 
     name: of the version. pipeline: from raw rows to classes. tell: called with the sentence of a failure. files: the
     digest of the content of each file; `scoring.score` sets it. counts: of the rows so far. failure: why it is asked no

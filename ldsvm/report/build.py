@@ -23,6 +23,7 @@ from ldsvm.experiment.config.load import as_yaml
 from ldsvm.experiment.config.schema import Config, ProblemConfig
 from ldsvm.experiment.config.split import CrossValidationConfig
 from ldsvm.experiment.prepared import Prepared
+from ldsvm.mac.state import Reason
 from ldsvm.methods import lookup
 from ldsvm.metrics import DEFAULT, Answers
 from ldsvm.report import claims, differences, html, metric_tables, tables
@@ -35,34 +36,34 @@ from ldsvm.tracking.provenance import commit
 
 PACKAGES = ("ldsvm", "numpy", "scipy", "scikit-learn", "numba", "mlflow", "prefect", "matplotlib")
 PROTOCOL = (
-    "Every method has the same splits. Its grid is compared on the validation set{}, the best point is fitted {}, and "
-    "one judge scores it once on the test set. Ties go to fewer basis functions, then to the smaller C. Training time "
-    "is that of the one fit of the chosen point to the training set with all threads of the experiment, and once more "
-    "on one, its memory what the fit took at its peak beyond what its process had before; prediction time is the "
-    "median over repeated predictions of the whole test set on one thread, after one to warm up. Search time is that "
-    "of all points on one split, one after the other. A fit that would need more memory than there is, or more time "
-    "or memory than the file allows, is a row with that reason."
+    "All methods have the same splits. The parameters of each are chosen on the validation set{}; ties go to fewer "
+    "basis functions, then to the smaller C. The chosen model is fitted {}, and scored once on the test set. Training "
+    "time is the time of the fit on the training set, with all threads of the experiment and with one. Training memory "
+    "is the peak of that fit, above what its process used before. Prediction time is the median over repeated "
+    "predictions of the whole test set on one thread, after a warm-up. Search time is the sum over all trials on one "
+    "split. If a fit needs more memory than there is, or more time or memory than the experiment allows, the table "
+    "gives the reason instead of figures."
 )
 FITS = {
-    False: "once on the training set alone (not again on training and validation data together)",
-    True: "on the training set, and a last time on training and validation data together, for as many iterations as "
-    "were best in the former, whose course is shown",
+    False: "once, on the training set without the validation set",
+    True: "on the training set, which the figures show, and then on training and validation set together, for the "
+    "number of iterations that was best before",
 }
 SEVERAL = (
-    " Errors are means over the splits, times and sizes medians; figures, feature steps and the model that is kept are "
-    "of the first."
+    " Errors are means over the splits, times and sizes medians. Figures, feature steps and the stored model are those "
+    "of the first split."
 )
 FOLDS = (
-    "Cross-validation: {} folds{}, so that every row is tested {}; of the rows outside a fold, {:g} % are the "
+    "Cross-validation: {} folds{}, so that every row is tested {}. Of the rows outside a fold, {:g} % are the "
     "validation set{}. "
 )
 MOST_COLUMNS = 20  # whose importances are drawn
 LABELS = {"original": "as in the data", "parity": "0 for even digits, 1 for odd ones"}
 SIZES = (
-    "Basis functions are what a prediction must evaluate, each counted once: training points for nearest neighbours "
-    "and kernel projections, distinct support vectors for Gaussian SVMs (and their sum over the machines that share "
-    "them), centres for ours and for RBF networks, landmarks, random features, hidden units, leaves; linear methods "
-    "have none."
+    "Basis functions are the functions that a prediction evaluates, each counted once: training points for nearest "
+    "neighbours and kernel projections, distinct support vectors for Gaussian SVMs (the folded table sums them over "
+    "the binary SVMs), centres for ours and for RBF networks, and landmarks, random features, hidden units or leaves. "
+    "Linear methods have none."
 )
 
 
@@ -89,7 +90,10 @@ def overview(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) ->
     ours = [o.method for o in outcomes if lookup(o.first.estimator).iterative]
     words = "; ".join(f"{o.method} {percent(o.error)} with {_count(o.n_basis)} basis functions" for o in judged)
     drawing = plotting.overview(judged, title_of(config, problem), ours)
-    caption = "The smallest error on top; left is better. Methods without basis functions have no point in the middle."
+    caption = (
+        "Sorted by error, the smallest on top; further left is better. Methods without basis functions have no point "
+        "in the middle panel."
+    )
     return html.Picture(
         "overview", drawing, f"Test error, basis functions, prediction time: {words}.", caption, wide=True
     )
@@ -111,12 +115,12 @@ def projections(
         return []
     y = _shown_labels(prepared, problem.labels)
     panels = [Panel(f"{o.method}: {percent(o.error)}", *_latent(config, problem, prepared, o), y) for o in shown]
-    alt = f"The training set as it is reduced by {', '.join(o.method for o in shown)}."
+    alt = f"The training set as reduced by {', '.join(o.method for o in shown)}."
     most = min(len(panels[0].Z), plotting.MOST_POINTS)
     caption = (
-        f"{most:,} training points as each method reduces them, with its test error. One dimension is spread out by "
-        "class, of more than two the plane is shown that puts the classes apart; those that a method learnt are named "
-        "in its panel where they are finer."
+        f"{most:,} training points as reduced by each method, with its test error. A single dimension is spread out by "
+        "class; of more than two, the plane that separates the classes best is shown. A method that was trained on "
+        "finer classes than the problem's shows them in its panel."
     )
     drawing = draw_projections(panels, f"{title_of(config, problem)}{where}")
     return [html.Picture("projections", drawing, alt, caption, wide=True)]
@@ -134,10 +138,11 @@ def answer_pictures(config: Config, problem: ProblemConfig, outcomes: Sequence[O
     names = ", ".join(one.name for one in methods)
     two = len(methods[0].answers.classes) == 2
     what = "ROC, precision–recall and reliability curves" if two else "Reliability curves"
-    first = f" The class to be found is {methods[0].answers.classes[1]}." if two else ""
+    first = f" The positive class is {methods[0].answers.classes[1]}." if two else ""
     caption = (
-        "A bin of reliability on the dotted diagonal is right as often as its probabilities say; methods without "
-        f"probabilities have no curve.{first}{' Points: the thresholds of least cost.' * methods[0].marked}"
+        "On the dotted diagonal of reliability, predictions are correct as often as their probabilities say. "
+        f"Methods without probabilities have no curve.{first}"
+        f"{' Points: the thresholds of least cost.' * methods[0].marked}"
     )
     drawing = answer_curves(methods, title_of(config, problem))
     return [html.Picture("answers", drawing, f"{what} of {names} on the test set.", caption, wide=two)]
@@ -170,25 +175,26 @@ def _latent_picture(config: Config, problem: ProblemConfig, prepared: Prepared, 
     L, K, n = Z.shape[1], len(np.unique(y)), prepared.sizes["train"]
     alt = f"Training set of {n} points in the latent space of {result.method}, {K} classes."
     views = {1: "one latent dimension, spread out by class.", 2: "two latent dimensions."}
-    view = views.get(L, f"{L} latent dimensions: their first two principal components.")
+    view = views.get(L, f"the first two principal components of {L} latent dimensions.")
     if (file := outcome.folder / PLANE).is_file():
-        view += " Beside them the plane of the scores: the nearer the corner of a class, the clearer."
+        view += " Beside it, the plane of the scores: the closer to the corner of a class, the more certain."
     part = f"{plotting.MOST_POINTS:,} of the " if n > plotting.MOST_POINTS else "The "
-    caption = f"{part}{n:,} training points as {result.method} sees them: {view}"
+    caption = f"{part}{n:,} training points in the latent space of {result.method}: {view}"
     by_scores = np.load(file) if file.is_file() else None
     drawing = plotting.latent_space(Z, y, f"Latent space of {result.method}, {problem.name}", by_scores)
     return html.Picture(f"latent_space_{slug(result.method)}", drawing, alt, caption)
 
 
 def _convergence_picture(result: Result, problem: ProblemConfig) -> html.Picture:
-    steps, stop = len(result.history) - 1, result.stop_reason or "no reason given"
+    steps, reasons = len(result.history) - 1, {reason.name.lower(): reason.value for reason in Reason}
+    stop = reasons.get(result.stop_reason or "", "of an unknown reason")
     alt = f"Objectives and errors of {result.method} over {steps} iterations of its training."
     drawing = plotting.convergence(result.history, f"Training of {result.method}, {problem.name}", result.best_iter)
     return html.Picture(
         f"convergence_{slug(result.method)}",
         drawing,
         alt,
-        f"{steps} MAC iterations after the start (0); stopped: {stop}.",
+        f"{steps} MAC iterations after the start (iteration 0). Training stopped because {stop}.",
     )
 
 
@@ -200,9 +206,9 @@ def _importances_picture(result: Result, problem: ProblemConfig) -> html.Picture
     return html.Picture(
         f"importances_{slug(result.method)}",
         drawing,
-        f"Importance of each column to {result.method}, the first ones are {first}.",
-        f"{few}: how strongly the scores of {result.method} change along each, in units of its spread. Columns that "
-        "say the same share their importance.",
+        f"Importance of each column to {result.method}; the most important are {first}.",
+        f"{few}: how strongly the scores of {result.method} change with each, per standard deviation. Columns with the "
+        "same information share their importance.",
     )
 
 
@@ -213,7 +219,7 @@ def protocol(config: Config) -> str:
         again, often = (
             ("", "once") if split.repeats == 1 else (f", drawn {split.repeats} times", f"{split.repeats} times")
         )
-        whole = ", and no group has rows in two of these parts" if config.dataset.group else ""
+        whole = ", and rows of a group stay together" if config.dataset.group else ""
         folds = FOLDS.format(split.folds, again, often, 100 * split.validation, whole)
     return folds + PROTOCOL.format("" if objective == DEFAULT else f" by {objective}", FITS[config.judge.refit])
 
@@ -233,7 +239,7 @@ def part(config: Config, problem: ProblemConfig, outcomes: list[Outcome]) -> dic
     """Return what the page shows of one problem, but for figures."""
     about = (
         f"Labels: {LABELS[problem.labels]}. {_sentence_on_labels(config, problem, outcomes)}"
-        "Error and prediction time are of the test set; ours is marked."
+        "Error and prediction time are measured on the test set; our method is highlighted."
         f"{SEVERAL if len(outcomes[0].results) > 1 else ''}"
     )
     return {
@@ -255,8 +261,8 @@ def _sentence_on_labels(config: Config, problem: ProblemConfig, outcomes: Sequen
     names = [o.method for o in outcomes if config.methods[o.method].labels not in (None, problem.labels)]
     if not names:
         return ""
-    text = "the labels as in the data, and only its answers are read so; errors in its training's course are of those"
-    return f"{' and '.join(names)} learnt {text}. "
+    text = "was trained on the labels as in the data: its predictions are converted, the errors in its figures are not"
+    return f"{' and '.join(names)} {text}. "
 
 
 def _sources(config: Config) -> str:

@@ -17,9 +17,9 @@ from ldsvm.report.marks import escape
 
 MOST_CLASSES = 30  # whose confusions are shown
 PLAIN = {
-    "error_percent better": "fewer errors",
-    "mcnemar better": "better beyond chance (McNemar's test)",
-    "mcnemar not_worse": "not worse beyond chance (McNemar's test)",
+    "error_percent better": "lower error",
+    "mcnemar better": "significantly better (McNemar's test)",
+    "mcnemar not_worse": "not significantly worse (McNemar's test)",
 }
 
 
@@ -35,7 +35,7 @@ def card(
     parts = [
         f"# {escape(title)}",
         verdict(comparison.verdict),
-        "## Error on rows that were never trained on",
+        "## Error on rows that no model was trained on",
         tables.markdown(*_errors(score, comparison.champion)),
         *_metrics(score, comparison.champion),
         *_threshold(config, score),
@@ -46,7 +46,7 @@ def card(
         tables.markdown(*_costs(score, result.train_s)),
         "## Data",
         *_items([*_data(config, prepared), *prepared.features, *prepared.notes]),
-        *(["## Drift since the champion's training", *_items(inspection.decision.reasons)] if champion else []),
+        *(["## Drift since the champion was trained", *_items(inspection.decision.reasons)] if champion else []),
         "## Parameters",
         tables.markdown(["parameter", "value"], [[key, tables.value(value)] for key, value in result.params.items()]),
         "## Limits",
@@ -60,7 +60,7 @@ def _estimate(comparison: Comparison) -> list[str]:
     found, champion = comparison.estimate, comparison.champion
     if found is None or champion is None:
         return []
-    return [f"The champion on the same rows: {percent(champion.error)} are wrong. {found.sentence}"]
+    return [f"The champion's error on the same rows is {percent(champion.error)}. {found.sentence}"]
 
 
 def verdict(found: Verdict) -> str:
@@ -73,7 +73,8 @@ def _plain(name: str) -> str:
     """Return a rule's name in words."""
     if name.startswith("randomisation "):
         _, metric, evidence = name.split(" ")
-        return f"{metric} {evidence.replace('_', ' ')} beyond chance (paired randomisation test)"
+        words = {"better": "significantly better", "not_worse": "not significantly worse"}
+        return f"{metric} {words[evidence]} (paired randomisation test)"
     return PLAIN.get(name, name)
 
 
@@ -108,8 +109,8 @@ def _threshold(config: Config, score: Score) -> list[str]:
     name = shown(score.classes[1])
     return [
         escape(
-            f"A missed {name} costs {config.costs.missed:g}, a false alarm {config.costs.false_alarm:g}; so {name} is "
-            f"given where its {metric_tables.threshold(score)}."
+            f"A missed {name} costs {config.costs.missed:g} and a false alarm {config.costs.false_alarm:g}, so {name} "
+            f"is predicted where its {metric_tables.threshold(score)}."
         )
     ]
 
@@ -134,7 +135,7 @@ def _confusion(score: Score) -> tuple[list[str], list[list[str]]]:
 def _costs(score: Score, train_s: float | None) -> tuple[list[str], list[list[str]]]:
     rows = [
         ["basis functions", "none" if score.n_basis is None else f"{score.n_basis:,}"],
-        ["prediction, microseconds per row on one thread", f"{score.predict_us:.3g}"],
+        ["prediction time, microseconds per row on one thread", f"{score.predict_us:.3g}"],
         ["bytes that a prediction needs", f"{score.parameter_bytes:,}"],
     ]
     return ["", ""], rows if train_s is None else [*rows, ["training, seconds", f"{train_s:.3g}"]]
@@ -143,7 +144,7 @@ def _costs(score: Score, train_s: float | None) -> tuple[list[str], list[list[st
 def _data(config: Config, prepared: Prepared) -> list[str]:
     about = prepared.dataset
     sizes = ", ".join(f"{part} {n:,}" for part, n in prepared.sizes.items())
-    last = ["The last fit had the training and the validation rows."] if config.judge.refit else []
+    last = ["The last fit used the training and the validation rows."] if config.judge.refit else []
     return [
         f"{about['name']}: {about['source']} SHA-256 of the content {about['sha256']}.",
         f"Rows: {sizes}; digest of the split {prepared.split}, seed {prepared.seed}.",
@@ -155,9 +156,10 @@ def _data(config: Config, prepared: Prepared) -> list[str]:
 def _limits(prepared: Prepared, score: Score) -> list[str]:
     rarest = min((sum(row), str(name)) for row, name in zip(score.confusion, score.classes, strict=True))
     return [
-        "It knows the classes of its training only, and gives one of them to any row, however strange; far rows are "
-        "recognised by a large distance to all class centroids in the latent space.",
-        "The scores of `decision_function` are margins; `predict_proba`, where it has that, gives probabilities.",
-        f"The error is that of rows like those of the holdout; its rarest class there, {rarest[1]}, has {rarest[0]:,}.",
-        f"It takes {prepared.n_features:,} features after the steps above, all of them present.",
+        "It predicts one of its training classes for any row, however unusual. Unusual rows have a large distance to "
+        "all class centroids in the latent space.",
+        "The scores of `decision_function` are margins; `predict_proba`, if the model has it, gives probabilities.",
+        f"The error holds for rows like those of the holdout, where the rarest class, {rarest[1]}, has {rarest[0]:,} "
+        "rows.",
+        f"It needs all {prepared.n_features:,} features that the steps above compute.",
     ]

@@ -106,7 +106,7 @@ def summary(
         if config is not None and config.vary is None:
             header, rows = differences.difference_rows(config, series[0])
             if rows:
-                yield (f"{problem.name}, differences between methods, by a test for splits that overlap", header, rows)
+                yield (f"{problem.name}, differences between methods (test for overlapping splits)", header, rows)
     for name, verdicts in claims.read(folder).items():
         if verdicts:
             yield (f"{name}, claims", *claims.table(verdicts))
@@ -128,8 +128,8 @@ def _picture(config: Config, problem: ProblemConfig, series: Sequence[Sequence[O
     several = max((len(o.results) for those in found for o in those.values()), default=1)
     title, vary = build.title_of(config, problem), config.vary
     drawing = curves(vary.values, lines, title, vary.label, log=vary.log, several=several > 1)
-    alt = f"Test error of {', '.join(config.methods)} over {config.vary.label}: the table below has the numbers."
-    caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; ours in blue."
+    alt = f"Test error of {', '.join(config.methods)} against {config.vary.label}; the table below has the numbers."
+    caption = f"{f'Means of {several} splits' if several > 1 else 'One split'}; our method is blue."
     return html.Picture("curves", drawing, alt, caption, wide=True)
 
 

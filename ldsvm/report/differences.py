@@ -13,10 +13,10 @@ from ldsvm.metrics import DEFAULT, metric
 from ldsvm.report import metric_tables, tables
 
 TEST = (
-    "A difference is the mean over {J} splits, above zero where the method's value is larger than that of {base}. The "
-    "splits train on much the same rows, so intervals and p are of the corrected resampled t-test (Nadeau and Bengio "
-    "2003), which takes (1/{J} + {ratio:.3g}) times the variance of the differences for that of their mean, and not "
-    "1/{J} times{all}."
+    "A difference is the mean over {J} splits, positive if the method's value is larger than that of {base}. Since the "
+    "training sets of the splits overlap, intervals and p are those of the corrected resampled t-test (Nadeau and "
+    "Bengio 2003), in which the variance of the mean is (1/{J} + {ratio:.3g}) times that of the differences, not 1/{J} "
+    "times{all}."
 )
 
 

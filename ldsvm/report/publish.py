@@ -132,7 +132,7 @@ def _opening(config: Config, found: Mapping[str, list[Outcome]]) -> list[str]:
             lines.append(f"{name}, test error{mean}: {standing(outcomes)}.")
             if (chosen := config.search.objective) in metric_tables.names(outcomes):
                 values = metric_tables.standing_in(chosen, outcomes)
-                lines.append(f"{name}, {chosen}, by which was chosen, on the test set{mean}: {values}.")
+                lines.append(f"{name}, {chosen} (by which parameters were chosen), test set{mean}: {values}.")
         if missing := [method for method in config.methods if method not in {o.method for o in outcomes}]:
-            lines.append(f"{name}, not finished, or not run: {', '.join(missing)}.")
+            lines.append(f"{name}, not run or not finished: {', '.join(missing)}.")
     return lines

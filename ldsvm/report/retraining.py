@@ -60,11 +60,11 @@ def _rolled_out(
         return "refused", verdict.sentence
     shadow = champion is not None and rules.shadow_rows > 0
     if not (registry.put_in_shadow(new, champion) if champion and shadow else registry.promote(new, champion)):
-        return "refused", f"Refused: {registry.get()} has become the champion meanwhile."
+        return "refused", f"Refused: meanwhile {registry.get()} has become the champion."
     if not shadow:
         return "promoted", verdict.sentence
     holds = verdict.sentence.removeprefix("Promoted: ")
-    trial = f"It answers beside {champion}, and may be promoted after {rules.shadow_rows:,} rows."
+    trial = f"It now scores the same rows as {champion}, and may be promoted after {rules.shadow_rows:,} rows."
     return "in shadow", f"In shadow: {holds} {trial}"
 
 

@@ -19,7 +19,7 @@ MORE = (
     "basis functions, summed over SVMs", "train s, one thread", "predict µs, all threads", "validation error %",
     "parameters kB", "train MiB", "chosen",
 )  # fmt: skip
-MAJORITY = "largest class"  # no method: its error is what always answering that class gives
+MAJORITY = "always largest class"  # no method: the error of always predicting that class
 Rows = list[list[str]]
 
 

@@ -75,13 +75,14 @@ def standing(found: Sequence[Event]) -> str:
     if not known:
         return "There is no champion yet."
     now = known[-1]
-    said = f"Version {now.version} is the champion since {_day(now.since)}"
-    said += "." if now.error is None else f", with an error of {_interval(now.error)} on rows with labels."
+    said = f"Version {now.version} has been the champion since {_day(now.since)}"
+    said += "." if now.error is None else f", with an error of {_interval(now.error)} on labelled rows."
     guesses = [one for one in found if one.kind == "score" and one.estimate and one.champion == now.version]
     if guesses:
         last = guesses[-1]
         said += (
-            f" On {last.rows:,} rows without labels of {_day(last.time)} it is estimated at {_interval(last.estimate)}."
+            f" On {last.rows:,} unlabelled rows of {_day(last.time)}, its error is estimated at "
+            f"{_interval(last.estimate)}."
         )
     return said
 
@@ -92,7 +93,7 @@ def champions(found: Sequence[Event]) -> Table:
         [f"version {one.version}", _day(one.since), _day(one.until) or "now", one.how, _interval(one.error)]
         for one in reversed(terms(found))
     ]
-    return ["champion", "since", "until", "how", "error on the rows that judged it"], rows
+    return ["champion", "since", "until", "how", "error on its holdout"], rows
 
 
 def alarms(found: Sequence[Event]) -> Table:
@@ -160,15 +161,15 @@ def _pictures(model: str, found: Sequence[Event], large: float) -> list[html.Pic
         drawing = errors_over_time(found, f"Errors of {model}")
         alt = f"Errors of the champion of {model} over time; the table of events has the numbers."
         caption = (
-            "The champion's error on labelled rows, and as estimated without labels, with 95 % intervals. Dotted "
-            "lines: another version became the champion. Where rows are unlike the training nothing is estimated."
+            "The champion's error on labelled rows, and its estimate on unlabelled rows, with 95 % intervals. Dotted "
+            "lines: another version became the champion. Nothing is estimated for rows unlike the training data."
         )
         pictures.append(html.Picture("errors", drawing, alt, caption, wide=True))
     compared = [event for event in found if event.drift]
     if compared:
         drawing = drift_over_time(compared, large, f"Drift of the inputs of {model}")
-        alt = f"Stability index of each input of {model} over time, darker where it moved more."
-        caption = "How far each input lies from the champion's training; a cross: it counts as drifted."
+        alt = f"Stability index of each input of {model} over time; darker means more drift."
+        caption = "How much each input has moved since the champion was trained. A cross: it counts as drifted."
         pictures.append(html.Picture("drift", drawing, alt, caption, wide=True))
     return pictures
 

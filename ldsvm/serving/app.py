@@ -28,9 +28,9 @@ LONG = 50_000  # bytes of a request that is worked on beside the others
 ABOUT = {
     "POST /predict": 'rows {"rows": [{"column": cell, ...}]}, or lists of cells, or texts; or CSV as text/csv',
     "POST /invocations": "the same for clients of MLflow: dataframe_split, dataframe_records, instances, inputs, CSV",
-    "GET /schema": "the columns that a row has, and the classes",
-    "GET /health": "whether the server lives",
-    "GET /ready": "whether there is a version that answers, and which",
+    "GET /schema": "the columns of a row, and the classes",
+    "GET /health": "whether the server is alive",
+    "GET /ready": "whether a version is loaded, and which",
     "GET /metrics": "numbers for Prometheus",
 }
 
@@ -88,11 +88,11 @@ class Routes:
         return await self._answered(request, said)
 
     async def about(self, _: Request) -> Response:
-        """Say which routes there are."""
+        """Return the routes."""
         return _json({"model": self.current.settings.model, "routes": ABOUT})
 
     async def schema(self, _: Request) -> Response:
-        """Say which columns a row has, and the classes."""
+        """Return the columns of a row, and the classes."""
         champion = self.current.champion
         if champion is None:
             return _error(503, self.current.sentence())
@@ -102,11 +102,11 @@ class Routes:
         )
 
     async def health(self, _: Request) -> Response:
-        """Say that the process lives."""
+        """Return that the process is alive."""
         return _json({"status": "alive"})
 
     async def ready(self, _: Request) -> Response:
-        """Say which version answers."""
+        """Return which version is loaded."""
         champion = self.current.champion
         if champion is None:
             return _error(503, self.current.sentence())
@@ -114,16 +114,16 @@ class Routes:
         return _json({"model": self.current.settings.model, "version": champion.version, **problem})
 
     async def metrics(self, _: Request) -> Response:
-        """Return what Prometheus reads."""
+        """Return the metrics for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _answered(self, request: Request, said: Any) -> Response:
         try:
             body = await self._body(request)
         except ClientDisconnect:
-            return _error(400, "The request ended before its body.")
+            return _error(400, "The request ended before its body was complete.")
         if body is None:
-            return _error(413, f"The request has more than {self.max_body:,} bytes; allowed: fewer rows at a time.")
+            return _error(413, f"The request has more than {self.max_body:,} bytes; send fewer rows at a time.")
         if self.current.champion is None:  # another process may have one already, and have said that it is ready
             await self.current.look()
         champion = self.current.champion  # of the whole answer
@@ -181,7 +181,10 @@ def _error(status: int, sentence: str) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = ", ".join(ABOUT)
-    what = {404: f"There is nothing at {request.url.path[:40]!r}", 405: f"{request.method} is not for this path"}
+    what = {
+        404: f"There is nothing at {request.url.path[:40]!r}",
+        405: f"{request.method} is not allowed for this path",
+    }
     response = _error(error.status_code, f"{what.get(error.status_code, error.detail)}; allowed: {allowed}.")
     response.headers.update(error.headers or {})
     return response

@@ -23,11 +23,11 @@ def rows_of(body: bytes, kind: str) -> tuple[Any, bool]:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"The request is no UTF-8, from byte {error.start + 1} on; allowed: UTF-8.") from None
+        raise DataError(f"The request is not UTF-8 from byte {error.start + 1} on; allowed: UTF-8.") from None
     if kind.partition(";")[0].strip().lower() == "text/csv":
         table = csv_table(io.StringIO(text))
         if not len(table):
-            raise DataError("The request has no rows; allowed: at least one below the names of the columns.")
+            raise DataError("The request has no rows; allowed: at least one row below the line of column names.")
         return table, False
     said = _json(text)
     if not isinstance(said, dict):
@@ -57,12 +57,12 @@ def _json(text: str) -> Any:
         raise
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):x}"
-        raise DataError(f"The request has {half}, half of a pair and no character; allowed: UTF-8.") from None
+        raise DataError(f"The request has {half}, half of a surrogate pair; allowed: UTF-8.") from None
     except RecursionError:
         raise DataError("The request is nested too deeply; allowed: rows of cells.") from None
     except json.JSONDecodeError as error:
         where = f"{error.msg}, line {error.lineno}, column {error.colno}"
-        raise DataError(f"The request is no JSON ({where}); allowed: an object {PLAIN}.") from None
+        raise DataError(f"The request is not valid JSON ({where}); allowed: an object {PLAIN}.") from None
     except ValueError:  # of int(), for thousands of digits
         raise DataError("The request has a number with too many digits; allowed: up to 2**63.") from None
 
@@ -77,7 +77,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise DataError(f"The request has {name}, which is no JSON; allowed: finite numbers, and null for a gap.")
+    raise DataError(
+        f"The request has {name}, which is not JSON; allowed: finite numbers, and null for a missing value."
+    )
 
 
 READER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
@@ -89,7 +91,7 @@ def _split(said: Any) -> list[Any]:
     if not isinstance(names, list) or not isinstance(data, list) or not all(isinstance(name, str) for name in names):
         raise DataError("dataframe_split needs columns, a list of names, and data, a list of rows.")
     if len({*names}) < len(names):
-        raise DataError("dataframe_split has a column more than once; allowed: once.")
+        raise DataError("dataframe_split names a column more than once; allowed: once.")
     for row in data:
         if not isinstance(row, list) or len(row) != len(names):
             raise DataError(f"dataframe_split has the row {shown(row)}; allowed: a list of {len(names)} cells.")

@@ -155,7 +155,7 @@ class Champion:
             absent = [name for name in self.columns if name not in given]
             if absent and (unknown := [name for name in given if name not in self.columns]):
                 gap, other = listing("column", absent), listing("column", unknown)
-                return [f"There is no {gap}, a gap now, but an unknown {other}."]
+                return [f"There is no {gap}, which counts as missing, but an unknown {other}."]
         return []
 
     def _needed(self) -> list[str]:
@@ -184,7 +184,9 @@ def _as_answers(found: Answers, classes: Sequence[Any], every: bool) -> list[dic
     ]
     if (P := found.probabilities()) is None:
         if every:
-            raise DataError("The model has no probabilities; leave probabilities out, or train with calibration.")
+            raise DataError(
+                "The model has no probabilities; leave probabilities out, or train it with calibration='auto'."
+            )
         return answers
     places = {label: place for place, label in enumerate(classes)}
     for one, row in zip(answers, P.tolist(), strict=True):

@@ -57,7 +57,11 @@ class Follower:
             self._full = False
         except OSError as error:  # such as a full disk, of which no server that answers should die
             if not self._full:
-                LOG.warning("%s cannot be written to (%s); what answers goes on", self.folder.path, error.strerror)
+                LOG.warning(
+                    "%s cannot be written to (%s); the loaded version goes on answering",
+                    self.folder.path,
+                    error.strerror,
+                )
             self._full, self._state, self._due = True, before, time.monotonic() + EVERY
         return self._state
 
@@ -87,7 +91,7 @@ class Follower:
     def _tell(self, before: State) -> None:
         now = self._state
         if now.problem and now.problem != before.problem:
-            kept = f"; version {now.version} still answers" if now.version else ""
+            kept = f"; version {now.version} goes on answering" if now.version else ""
             LOG.warning("%s%s", now.problem.rstrip("."), kept)
         elif now.version != before.version:
-            LOG.warning("%s version %d answers", self.settings.model, now.version)
+            LOG.warning("%s version %d now answers", self.settings.model, now.version)

@@ -77,7 +77,7 @@ class Gate:
                 sentence = "The request has no token or a wrong one; allowed: the header Authorization: Bearer TOKEN."
                 return 401, sentence, (b"www-authenticate", b"Bearer")
         if not self.rate.allows():
-            sentence = "There are too many requests at the moment; try again in a second."
+            sentence = "Too many requests; try again in a second."
             return 429, sentence, (b"retry-after", b"1")
         return None
 

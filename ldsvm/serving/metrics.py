@@ -16,13 +16,17 @@ SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5,
 
 REQUESTS = Counter("ldsvm_requests", "Requests, by path and status.", ["path", "status"])
 LATENCY = Histogram("ldsvm_request_seconds", "Seconds from the request to its answer.", ["path"], buckets=SECONDS)
-ROWS = Counter("ldsvm_rows", "Rows that were answered.")
-ODD = Counter("ldsvm_odd_requests", "Requests with cells that the schema does not allow, answered all the same.")
-VERSION = Gauge("ldsvm_version", "Version that a process answers with, 0 without one.", multiprocess_mode="liveall")
-LOADED = Gauge("ldsvm_loaded_timestamp_seconds", "When a process loaded it.", multiprocess_mode="liveall")
-LOAD_FAILURES = Counter("ldsvm_load_failures", "Versions that a process could not load.")
-FAILURES = Gauge("ldsvm_registry_failures", "Looks at the registry that gave no version.", multiprocess_mode="livemax")
-LOOKED = Gauge("ldsvm_registry_timestamp_seconds", "The last look at the registry.", multiprocess_mode="livemax")
+ROWS = Counter("ldsvm_rows", "Rows predicted.")
+ODD = Counter("ldsvm_odd_requests", "Requests with cells that the schema does not allow, answered anyway.")
+VERSION = Gauge("ldsvm_version", "Version that a process has loaded, 0 without one.", multiprocess_mode="liveall")
+LOADED = Gauge(
+    "ldsvm_loaded_timestamp_seconds", "Time at which a process loaded its version.", multiprocess_mode="liveall"
+)
+LOAD_FAILURES = Counter("ldsvm_load_failures", "Number of versions that a process could not load.")
+FAILURES = Gauge("ldsvm_registry_failures", "Number of looks at the registry that failed.", multiprocess_mode="livemax")
+LOOKED = Gauge(
+    "ldsvm_registry_timestamp_seconds", "Time of the last look at the registry.", multiprocess_mode="livemax"
+)
 
 
 def text() -> bytes:

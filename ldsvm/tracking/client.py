@@ -54,7 +54,7 @@ History = Sequence[Mapping[str, Any]]
 
 
 class Run:
-    """A handle on one run of the store: what it was given, what came out. Methods raise TrackingFailed."""
+    """A handle on one run of the store. Methods raise TrackingFailed."""
 
     def __init__(self, client: Guarded, run_id: str, experiment_id: str) -> None:
         self.client, self.id, self.experiment_id = client, run_id, experiment_id

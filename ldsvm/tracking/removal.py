@@ -1,4 +1,4 @@
-"""Models that leave the store with their files."""
+"""Removal of models and their files from the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of results goes into the tracking store, from what is on the disk: it can be done again whenever it failed."""
+"""Writes stored results to the tracking store, so that it can be done again after a failure."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def track_method(
             run.log(executor.facts(splits[0].sizes["train"]), _workers(outcome.first.history))
         if all(earlier):
             run.tag("ldsvm.found_again", str(earlier[0]))
-            run.describe(
-                note=f"Nothing that it depends on has changed since the run {earlier[0]}, which has its trials."
-            )
+            run.describe(note=f"Unchanged since the run {earlier[0]}, which has its trials.")
         elif (places[0] / record.MODEL).is_file():
             _track_model(run, places[0], splits[0], f"{slug(problem.name)}-{slug(outcome.method)}")
         run.failure = None if outcome.foreseen else outcome.failure

@@ -110,7 +110,7 @@ def csv_table(text: Any) -> Any:
         found = pandas.read_csv(text, dtype=str, keep_default_na=False, header=None)
     except ValueError as error:
         said = str(error).strip().splitlines()[0].rstrip(".")
-        raise DataError(f"The request is no table of CSV: {said}.") from None
+        raise DataError(f"The request is not valid CSV: {said}.") from None
     names = found.iloc[0].tolist()
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise DataError(f"The request has {listing('column', twice[:1])} more than once; allowed: once.")
@@ -123,7 +123,7 @@ def _schema(seen: tuple[Allowed, ...]) -> tuple[str, tuple[Allowed, ...], bool]:
     if rule not in RULES:
         raise DataError(unknown(f"LDSVM_SCHEMA={rule!r}", rule, RULES))
     if file is not None and not Path(file).is_file():
-        raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is no file; allowed: a schema.yaml, as a training writes it.")
+        raise DataError(f"LDSVM_SCHEMA_FILE={file!r} is not a file; allowed: a schema.yaml, as written by a training.")
     return schema_rule(seen, rule, file)
 
 
@@ -165,7 +165,7 @@ class Served:
         try:
             model, X, remarks = self.inputs(data)
             if remarks:
-                LOG.warning(" ".join([*remarks, "The request is answered all the same."]))
+                LOG.warning(" ".join([*remarks, "The request is answered anyway."]))
             return _answers(model, X, wanted)
         except (TypeError, ValueError) as error:
             said = str(error)
@@ -196,7 +196,7 @@ class Served:
         check = Check(() if self.rule == "ignore" else self.allowed, self.edited)
         check.look(table, "The request", np.arange(len(table)))
         if check.sentences and self.rule == "refuse":
-            raise DataError(" ".join([*check.summary, f"The request is refused, as {self.setting}=refuse says."]))
+            raise DataError(" ".join([*check.summary, f"The request is refused ({self.setting} is refuse)."]))
         return check.summary
 
 
@@ -204,7 +204,9 @@ def _answers(fitted: Any, X: Any, probabilities: bool) -> Any:
     if not probabilities:
         return fitted.predict(X)
     if not hasattr(fitted, "predict_proba"):
-        raise ValueError("The model has no probabilities; leave the parameter out, or train with calibration='auto'.")
+        raise ValueError(
+            "The model has no probabilities; leave the parameter out, or train it with calibration='auto'."
+        )
     import pandas
 
     return pandas.DataFrame(fitted.predict_proba(X), columns=[str(label) for label in fitted.classes_.tolist()])

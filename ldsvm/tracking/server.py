@@ -1,4 +1,4 @@
-"""A tracking server that somebody else runs: which one, and what its silence is called. No MLflow."""
+"""A tracking server that somebody else runs: its address, and its errors as TrackingFailed. No MLflow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Server:
                 raise
             why = redacted(" ".join(str(cause).split()))[:200]
             raise TrackingFailed(
-                f"{VARIABLE} {self.uri} does not answer ({why}); see that it runs, or leave the variable out."
+                f"{VARIABLE} {self.uri} does not answer ({why}); start the server, or unset the variable."
             ) from error
 
 

@@ -57,7 +57,7 @@ class StoreFile:
     def check(self) -> None:
         """Raise TrackingFailed when the file cannot be the store, as far as its place tells."""
         if self.path.is_dir():
-            raise TrackingFailed(f"{self.path} is a folder; allowed: a file, so move the folder away.")
+            raise TrackingFailed(f"{self.path} is a folder; allowed: a file. Move the folder away.")
         if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
             raise self._unwritable()
 
@@ -112,7 +112,7 @@ class StoreFile:
     def foreign(self) -> TrackingFailed:
         """Return what to raise when MLflow does not know the tables."""
         return TrackingFailed(
-            f"{self.path} was made by another version of MLflow; move it away, or let mlflow db upgrade change a copy."
+            f"{self.path} was made by another version of MLflow; move it away, or run mlflow db upgrade on a copy."
         )
 
     def _failure(self, cause: sqlite3.Error | OSError) -> TrackingFailed:
@@ -124,16 +124,16 @@ class StoreFile:
             return self._gone()
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return TrackingLocked(
-                f"{self.path} was locked by another process for {LOCK_SECONDS:g} s; try again when that one is done."
+                f"{self.path} was locked by another process for {LOCK_SECONDS:g} s; run again when it is done."
             )
         if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             return self._unwritable()
         if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-            return TrackingFailed(f"{self.path} is no SQLite database or is damaged; move it away, and start again.")
-        return TrackingFailed(f"{self.path} cannot be used ({cause}); see to that, or move it away, and start again.")
+            return TrackingFailed(f"{self.path} is not an SQLite database, or is damaged; move it away, and run again.")
+        return TrackingFailed(f"{self.path} cannot be used ({cause}); repair that, or move it away, and run again.")
 
     def _gone(self) -> TrackingFailed:
-        return TrackingFailed(f"{self.path} was removed or replaced while it was in use; start again.")
+        return TrackingFailed(f"{self.path} was removed or replaced while it was in use; run again.")
 
     def _unwritable(self) -> TrackingFailed:
         return TrackingFailed(

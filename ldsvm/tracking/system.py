@@ -1,4 +1,4 @@
-"""What a run takes of this computer, under the names by which MLflow's pages know it."""
+"""Samples of what a run uses of this computer, under MLflow's names."""
 
 from __future__ import annotations
 

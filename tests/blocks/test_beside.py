@@ -34,7 +34,7 @@ def test_labels_in_memory_travel_with_their_block_and_give_the_same_fit(stored: 
 
 def test_as_many_labels_as_rows(stored: tuple[Path, Any]) -> None:
     file, y = stored
-    with pytest.raises(BlockError, match=r"X\.npy is of shape \(400, 64\) and y of shape \(399,\)"):
+    with pytest.raises(BlockError, match=r"X\.npy has shape \(400, 64\) and y has shape \(399,\)"):
         RowBlocks.mapped(file, y[1:])
 
 

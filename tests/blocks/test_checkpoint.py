@@ -102,7 +102,7 @@ def test_another_fit_does_not_go_on_from_it(params: Any, rows: int, words: str, 
     with pytest.raises(Ended):
         model().fit(cut(train), checkpoint=file, callback=ending(2))
     kept = file.read_bytes()
-    with pytest.raises(CheckpointError, match=rf"fit\.npz: is of another fit \({words} differ\); remove it"):
+    with pytest.raises(CheckpointError, match=rf"fit\.npz belongs to another fit \({words} differ\); remove it"):
         model(**params).fit(cut((train[0][:rows], train[1][:rows])), checkpoint=file)
     assert file.read_bytes() == kept
 
@@ -148,7 +148,7 @@ def test_a_fit_that_ran_out_of_iterations_or_time_can_go_on(train: Data, tmp_pat
 
 
 def test_a_folder_is_no_checkpoint(train: Data, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no file; name one"):
+    with pytest.raises(CheckpointError, match="is not a regular file; name a file"):
         model().fit(cut(train), checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="checkpoint=5 must be the name of a file"):
         model().fit(cut(train), checkpoint=5)
@@ -160,7 +160,9 @@ def test_a_damaged_checkpoint_is_one_sentence(damage: Any, train: Data, tmp_path
     with pytest.raises(Ended):
         model().fit(cut(train), checkpoint=file, callback=ending(2))
     file.write_bytes(file.read_bytes()[:-300] if damage == "cut" else damage)
-    with pytest.raises(CheckpointError, match=r"fit\.npz: is no checkpoint, or damaged .*; remove it to begin anew"):
+    with pytest.raises(
+        CheckpointError, match=r"fit\.npz is not a checkpoint, or is damaged .*; remove it to start again"
+    ):
         model().fit(cut(train), checkpoint=file)
 
 
@@ -186,7 +188,9 @@ def test_a_checkpoint_with_what_no_fit_gives_is_one_sentence(train: Data, valid:
         other = {name: value} if isinstance(value, np.ndarray) else {}
         text = json.dumps(facts if other else facts | {name: value}).encode()
         np.savez(file, **arrays | other | {"facts": np.frombuffer(text, dtype=np.uint8)})
-        with pytest.raises(CheckpointError, match=r"is no checkpoint, or damaged \(.*\); remove it to begin anew"):
+        with pytest.raises(
+            CheckpointError, match=r"is not a checkpoint, or is damaged \(.*\); remove it to start again"
+        ):
             found.load()
     with pytest.raises(CheckpointError, match="its history is not that of a fit"):
         model().fit(cut(train), eval_set=valid, checkpoint=file)

@@ -279,7 +279,7 @@ def test_rows_that_are_often_equal_still_give_as_many_centres_as_are_asked_for()
 def test_columns_of_uneven_scale_are_told(train: Data) -> None:
     X, y = train
     X[:, 5] *= 1e4
-    with pytest.warns(UserWarning, match="scales that gamma='scale' fits few of them"):
+    with pytest.warns(UserWarning, match="the scales of the columns of X differ so much that gamma='scale'"):
         model(max_iter=1).fit(cut((X, y), 500))
 
 
@@ -333,14 +333,14 @@ def test_arguments_that_do_not_go_together_are_refused(train: Data) -> None:
     X, y = train
     with pytest.raises(ValueError, match="y must be left out"):
         model().fit(cut(train), y)
-    with pytest.raises(ValueError, match="sample_weight cannot be used with blocks"):
+    with pytest.raises(ValueError, match="sample_weight is not supported with blocks"):
         model().fit(cut(train), sample_weight=np.ones(900))
     with pytest.raises(ValueError, match="eval_set must be RowBlocks, or a pair"):
         model().fit(cut(train), eval_set=X)
     for executor, words in (("ray", "'ray'"), (Threads, "Threads")):
         with pytest.raises(ValueError, match=f"executor={words} is none; allowed"):
             model().fit(cut(train), executor=executor)
-    with pytest.raises(ValueError, match="fit_path shares work on rows in one array"):
+    with pytest.raises(ValueError, match="fit_path does not support RowBlocks"):
         fit_path(model(), cut(train), None, [0.1])
     with pytest.raises(ValueError, match="got RowBlocks; RowBlocks go with RowBlocks"):
         model().fit(X, y, eval_set=cut(train))

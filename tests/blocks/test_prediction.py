@@ -50,7 +50,9 @@ def test_names_and_steps_are_those_of_training() -> None:
     with_steps = small().fit(scaled)
     assert with_steps.score(scaled) == with_steps.score(scaler.transform(X).astype(np.float32), Y)
     for name in (*METHODS, "score"):
-        with pytest.raises(BlockError, match="the rows have other columns than the training rows, or in another order"):
+        with pytest.raises(
+            BlockError, match="the rows have different columns from the training rows, or in another order"
+        ):
             getattr(fitted, name)(other)
 
 
@@ -76,7 +78,7 @@ def test_labels_are_given_once() -> None:
     for labels in ({"y": Y}, {"sample_weight": np.ones(90)}):
         with pytest.raises(ValueError, match="y and sample_weight must be left out when X is RowBlocks"):
             fitted.score(rows, **labels)
-    with pytest.raises(TypeError, match="score needs the labels y of X"):
+    with pytest.raises(TypeError, match="score needs y, the labels of X"):
         fitted.score(X)
     with pytest.raises(ValueError, match="y has a missing label in row 1; every row needs one"):
         fitted.score(X[:2], ["a", None])

@@ -41,8 +41,8 @@ def faulty(data: bytes) -> dict[str, tuple[bytes, str]]:
         "float magic": (data[:2] + b"\x0d" + data[3:], "starts with bytes 00 00 0d 03"),
         "header cut": (data[:11], "truncated inside its header, 11 of 16 bytes"),
         "other sizes": (data[:7] + b"\x06" + data[8:], r"sizes \(6, 2, 5\), but this file must have \(7, 2, 5\)"),
-        "pixels cut": (data[:-1], "is truncated, 85 bytes where the header promises 86"),
-        "too long": (data + b"\x00", "is too long, it goes on after the 86 bytes that the header promises"),
+        "pixels cut": (data[:-1], "is truncated: it has 85 bytes, but its header says 86"),
+        "too long": (data + b"\x00", "is too long: its header says 86 bytes"),
         "one bit": (
             data[:-1] + bytes([data[-1] ^ 1]),
             "sha256 of the uncompressed 86 bytes is .* must have .* 86 bytes",
@@ -56,7 +56,7 @@ def test_damage_is_named(mini: Mini, tmp_path: Path, fault: str) -> None:
     data, message = faulty(mini.idx_bytes(mini.arrays[file.name]))[fault]
     path = tmp_path / file.name
     path.write_bytes(data)
-    with pytest.raises(DataError, match=f"{file.name}: .*{message}") as caught:
+    with pytest.raises(DataError, match=f"{file.name}.*{message}") as caught:
         idx.read(path, file)
     assert "\n" not in str(caught.value)
 
@@ -87,11 +87,11 @@ def test_no_more_is_read_than_the_header_promises(tmp_path: Path, monkeypatch: p
     header = struct.pack(">HBBI", 0, idx.UINT8, 1, 3)
     path.write_bytes(gzip.compress(header) + gzip.compress(bytes(1 << 20)) * 256)  # 256 KB that hold 256 MB
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"three\.gz: is too long, it goes on after the 11 bytes"):
+    with pytest.raises(DataError, match=r"three\.gz is too long: its header says 11 bytes"):
         idx.read_any(path)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     path.write_bytes(gzip.compress(header[:4] + b"\xff" * 4 + bytes(3)))  # it promises 4 GB, and memory for them
-    with pytest.raises(DataError, match="is truncated, 11 bytes where the header promises 4,294,967,303"):
+    with pytest.raises(DataError, match="is truncated: it has 11 bytes, but its header says 4,294,967,303"):
         idx.read_any(path)
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()

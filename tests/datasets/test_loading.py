@@ -54,7 +54,7 @@ def test_digits_with_a_changed_pixel_are_refused(tmp_path: Path, monkeypatch: py
     bunch = sklearn.datasets.load_digits()
     bunch.data[1796, 63] = 15
     monkeypatch.setattr("sklearn.datasets.load_digits", lambda: bunch)
-    with pytest.raises(DataError, match=r"digits: the content has sha256 .* but the catalogue allows only 662926b0"):
+    with pytest.raises(DataError, match=r"digits: the content has sha256 .* but must have 662926b0"):
         load("digits", cache_dir=tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_damaged_prepared_file_is_rebuilt_with_a_warning(mini: Mini, tmp_path: P
 def test_damaged_raw_file_is_an_error_and_not_a_reason_to_download(mini: Mini, tmp_path: Path) -> None:
     home = mini.write(tmp_path / "raw")
     (home / "t10k-labels-idx1-ubyte").write_bytes(b"\x00\x00\x08\x01\x00\x00\x00\x03ab")
-    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is truncated, 10 bytes"):
+    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte is truncated: it has 10 bytes"):
         load("mnist", cache_dir=tmp_path / "prepared", data_home=home, entries=mini.entries)
     assert not (tmp_path / "prepared").exists()
 
@@ -121,7 +121,7 @@ def test_a_raw_file_that_is_a_pipe_is_not_opened(mini: Mini, tmp_path: Path) -> 
     home = mini.write(tmp_path / "raw")
     (path := home / "t10k-labels-idx1-ubyte").unlink()
     os.mkfifo(path)
-    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is a pipe; allowed are regular files"):
+    with pytest.raises(DataError, match="t10k-labels-idx1-ubyte: is a pipe; allowed: regular files"):
         load("mnist", cache_dir=tmp_path / "prepared", data_home=home, entries=mini.entries)
 
 
@@ -212,7 +212,7 @@ def test_openml_out_of_reach_says_what_else_to_do(mini: Mini, tmp_path: Path, mo
 
 def test_unknown_name(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"name='minst' is no known data set: use one of digits, .*, mnist, .*mean mnist"
+        DataError, match=r"name='minst' is not a known data set: use one of digits, .*, mnist, .*mean mnist"
     ):
         load("minst", cache_dir=tmp_path)
 
@@ -234,7 +234,7 @@ def test_parity_and_original_labels() -> None:
     assert relabel(y, "parity").tolist() == [0, 1, 0, 1, 1]
     assert relabel(y, "original").tolist() == [0, 7, 2, 9, 9]
     assert relabel(y, "parity").dtype == np.int64
-    with pytest.raises(DataError, match="how='odd' is no labelling: use one of original, parity"):
+    with pytest.raises(DataError, match="how='odd' is unknown; allowed: original, parity"):
         relabel(y, "odd")
     with pytest.raises(DataError, match="dtype float64; parity needs whole numbers"):
         relabel([1.0, 2.0], "parity")

@@ -96,12 +96,12 @@ def test_what_is_no_such_table_is_one_sentence(change: Any, said: str, model: Pi
     ("role", "values", "allowed"),
     [
         ("number", ["1", "x", "2"], "inputs must be numbers; correct them"),
-        ("number", ["1", "1,5", "2"], "inputs must be numbers; write numbers as 1234.5, without other marks"),
+        ("number", ["1", "1,5", "2"], "inputs must be numbers; write numbers like 1234.5, without other marks"),
         ("number", ["1", "-", "2"], "inputs must be numbers; leave cells empty, None or NaN, where '-' marks missing"),
-        ("number", [["a"], ["b"], ["c"]], "allowed are numbers, words, yes/no, dates and texts."),
-        ("yes/no", ["yes", "no", "perhaps"], "allowed are yes and no, true and false: correct them"),
-        ("date", ["2024-01-01", "2024-01-02", "soon"], "allowed are dates such as 2024-12-31: correct them"),
-        ("date", ["1/2/2024", "2/3/2024", "3/4/2024"], "whose month may be either number; write 2024-12-31."),
+        ("number", [["a"], ["b"], ["c"]], "allowed: numbers, words, yes/no, dates and texts."),
+        ("yes/no", ["yes", "no", "perhaps"], "allowed: yes and no, true and false; correct them"),
+        ("date", ["2024-01-01", "2024-01-02", "soon"], "allowed: dates such as 2024-12-31; correct them"),
+        ("date", ["1/2/2024", "2/3/2024", "3/4/2024"], "where either number may be the month; write 2024-12-31."),
     ],
 )
 def test_a_model_says_what_those_with_the_rows_can_do(role: str, values: list[Any], allowed: str) -> None:

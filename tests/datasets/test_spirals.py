@@ -93,8 +93,11 @@ def test_the_digest_is_the_same_on_every_machine(tmp_path: Path, options: dict[s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nois": 1}, r"'nois' is no option: use one of n_classes, n_samples, noise, turns, seed \(did you mean noise"),
-        ({"zzz": 1}, r"'zzz' is no option: use one of .* turns, seed\.$"),
+        (
+            {"nois": 1},
+            r"'nois' is not an option: use one of n_classes, n_samples, noise, turns, seed \(did you mean noise",
+        ),
+        ({"zzz": 1}, r"'zzz' is not an option: use one of .* turns, seed\.$"),
         ({"n_classes": 1}, "n_classes=1 must be a whole number from 2 to 256"),
         ({"n_classes": 2.0}, "n_classes=2.0 must be a whole number"),
         ({"n_samples": 100_001}, "n_samples=100001 must be a whole number from 1 to 100,000"),

@@ -331,13 +331,13 @@ def test_an_official_test_set_may_reuse_row_numbers() -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((200, 100, 1), "train=200, validation=100, test=1: .* 300 are available"),
-        ((0.6, 0.3, 0.2), "train=0.6, validation=0.3, test=0.2: .* 300 are available"),
+        ((200, 100, 1), "train=200, validation=100, test=1: .* 300 rows are available"),
+        ((0.6, 0.3, 0.2), "train=0.6, validation=0.3, test=0.2: .* 300 rows are available"),
         ((0.5, 10, 10), "three counts, or three fractions"),
         ((1.5, 0, 0), "three counts, or three fractions"),
         ((True, 1, 1), "three counts, or three fractions"),
         ((float("nan"), 0.1, 0.1), "three counts, or three fractions"),
-        ((10, -1, 5), "no size is negative"),
+        ((10, -1, 5), "no size may be negative"),
         ((0, 10, 10), "train needs at least one row"),
         ((0.5, 0.001, 0.1), "a fraction of a row"),
     ],
@@ -351,14 +351,17 @@ def test_bad_sizes_of_stratified(sizes: tuple[float, float, float], message: str
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: shuffled(9, train=10, validation=0, seed=0), "train=10, .* and 9 are available"),
-        (lambda: shuffled(9, train=5, validation=5, seed=0), "train=5, validation=5, .* and 9 are available"),
+        (lambda: shuffled(9, train=10, validation=0, seed=0), "train=10, .* and 9 rows are available"),
+        (lambda: shuffled(9, train=5, validation=5, seed=0), "train=5, validation=5, .* and 9 rows are available"),
         (lambda: shuffled(0, train=1, validation=0, seed=0), "n=0 must be a whole number of at least 1"),
         (lambda: shuffled(9, train=5, validation=2, test=2, official=3, seed=0), "official=3, test=2: give"),
         (lambda: shuffled(9, train=5, validation=2, official=-3, seed=0), "official=-3, test=0: give"),
         (lambda: balanced(DIGITS, train=105, validation=0, seed=0), "train=105, .* balanced: .* the 10 classes"),
         (lambda: balanced(DIGITS, train=100, validation=15, seed=0), "validation=15, .* cannot be balanced"),
-        (lambda: balanced(DIGITS, train=50_000, validation=10_000, seed=0), "54210 are available, 5421 of every class"),
+        (
+            lambda: balanced(DIGITS, train=50_000, validation=10_000, seed=0),
+            "54210 rows are available in all, 5421 of every class",
+        ),
         (lambda: balanced(DIGITS, train=100, validation=0, seed=-1), "seed=-1 must be a whole number"),
         (lambda: grouped(["a", "b", "a"], train=1, validation=1, test=1, seed=0), "2 distinct .* 3 parts need"),
         (

@@ -141,7 +141,7 @@ def test_infinite_values_are_an_error_everywhere(kind: Kind, missing: str) -> No
     done = cleaned(rows_of(kind, [[1, 2, 0], [INF, 0, 4], [5, -INF, 6]], columns=("a", "b", "c")), missing)
     text = (
         "rows: values are infinite in columns 'a', 'b' (rows 2, 3, "
-        "counted from 1 without a header): only finite ones are allowed."
+        "counted from 1 without a header); allowed: finite values."
     )
     assert said(done) == [("error", text)]
 
@@ -194,7 +194,7 @@ def test_labels_of_other_types_are_an_error(y: np.ndarray[Any, Any]) -> None:
 def test_only_the_wanted_classes_stay_whatever_is_wrong_with_the_others() -> None:
     X = np.array([[1], [NAN], [2], [3], [4]], np.float32)
     done = cleaned(Rows(X, texts("mac", "cat", "pc", "dog", "mac")), "refuse", ["pc", "mac"])
-    assert said(done) == [("warning", "rows: 2 of 5 rows are of other classes: left out.")]
+    assert said(done) == [("warning", "rows: 2 of 5 rows are of other classes and left out.")]
     assert done.kept.tolist() == [0, 2, 4] and done.rows.y.tolist() == ["mac", "pc", "mac"]
 
 
@@ -203,8 +203,8 @@ def test_row_numbers_are_those_before_anything_was_left_out() -> None:
     done = cleaned(Rows(X, texts(None, "no", "a", "b", "no", "a")), "drop", ["a", "b"])
     assert [text for _, text in said(done)] == [
         "rows: the label is missing in row 1, counted from 1 without a header: left out.",
-        "rows: 2 of 5 rows are of other classes: left out.",
-        "rows: values are infinite in column 0 (row 6, counted from 1 without a header): only finite ones are allowed.",
+        "rows: 2 of 5 rows are of other classes and left out.",
+        "rows: values are infinite in column 0 (row 6, counted from 1 without a header); allowed: finite values.",
         "rows: values are missing in column 0 (row 3, counted from 1 without a header): 1 of 3 rows left out.",
     ]
     assert done.kept.tolist() == [3, 5]
@@ -250,7 +250,7 @@ def test_an_official_test_set_may_lack_classes_and_columns_to_impute() -> None:
 @pytest.mark.parametrize("wanted", [[True, False], [1, 0]])
 def test_words_that_yaml_takes_for_flags_are_to_be_quoted(wanted: list[Any]) -> None:
     rows = Rows(np.ones((4, 1), np.float32), texts("yes", "no", "maybe", "no"))
-    rule = "which YAML makes of words such as yes and no: quote them, classes: ['no', 'yes']."
+    rule = "which is how YAML reads words such as yes and no; quote them: classes: ['no', 'yes']."
     assert [text for _, text in said(cleaned(rows, classes=wanted))[:2]] == [
         f"rows: no row has label {name}, {rule}" for name in wanted
     ]
@@ -340,7 +340,7 @@ def test_classes_that_are_too_small(named: bool) -> None:
     b, c, d = ("'b'", "'c'", "'d'") if named else "123"
     assert words(check_parts(*found, split=split)) == [
         ("warning", f"Training has only one row of label {c} (row 5, counted from 1 without a header)."),
-        ("error", f"Label {d}: in validation row 7, counted from 1 without a header, but never in training."),
+        ("error", f"Label {d} occurs in validation row 7, counted from 1 without a header, but not in training."),
         ("warning", f"No validation row has labels {b}, {c}."),
     ]
 
@@ -442,7 +442,7 @@ def test_columns_with_one_value_in_training(kind: Kind) -> None:
     X = [[7, 1, 0, 7, NAN, 0], [7, 2, 0, NAN, NAN, 7], [7, 3, 0, 7, NAN, 7], [8, 4, 1, 8, 1, 8]]
     found, split = parts(rows_of(kind, X, [0, 0, 0, 0], tuple("abcdef")), [0, 1, 2], [], [3])
     (finding,) = check_parts(*found, split=split)
-    text = "All training rows have the same value, or none, in columns 'a', 'c', 'd', 'e'."
+    text = "All training rows have the same value (or none) in columns 'a', 'c', 'd', 'e'."
     assert (finding.level, finding.text) == ("warning", text)
 
 
@@ -451,7 +451,7 @@ def test_constant_columns_of_pixels_and_no_word_about_a_single_row() -> None:
     rows = Rows(X, np.array([0, 0, 0]))
     found, split = parts(rows, [0, 1], [], [2])
     assert [finding.text for finding in check_parts(*found, split=split)] == [
-        "All training rows have the same value, or none, in column 0."
+        "All training rows have the same value (or none) in column 0."
     ]
     found, split = parts(rows, [0], [], [1])
     assert not any("same value" in finding.text for finding in check_parts(*found, split=split))
@@ -481,7 +481,9 @@ def test_a_column_that_counts_the_rows_is_told() -> None:
         done = clean(rows, missing="refuse", classes=None, what="training data", official=official)
         return [finding.text for finding in done.findings]
 
-    assert said(rows) == ["training data: columns 'id', 'down' count the rows: list what is no input in dataset.drop."]
+    assert said(rows) == [
+        "training data: columns 'id', 'down' number the rows; list columns that are no inputs in dataset.drop."
+    ]
     assert "infinite" in said(Rows(np.full((n, 1), np.inf, dtype=np.float32), rows.y))[0]
     assert not said(rows, official=True) and not said(rows.take(noise)) and not said(rows.take(np.arange(19)))
 
@@ -531,7 +533,7 @@ def test_memory_is_bounded_by_what_is_stored_however_many_columns_there_are() ->
     # Two columns vary in training: 0 and the last.
     assert [finding.text for finding in findings] == [
         "Training has only one row of labels 0, 1 (rows 1, 2, counted from 1 without a header).",
-        "All training rows have the same value, or none, in columns 1, 2, 3, 4, 5 and 2,147,483,640 more.",
+        "All training rows have the same value (or none) in columns 1, 2, 3, 4, 5 and 2,147,483,640 more.",
         "1 of 2 test rows equal a training row with the same label: (test, training) row (3, 1), "
         "counted from 1 without a header.",
     ]
@@ -552,5 +554,5 @@ def test_only_the_constant_columns_are_told_whichever_they_are(kind: Kind) -> No
         constant = [j for j in range(12) if len(set(X[~np.isnan(X[:, j]), j].tolist())) <= 1]
         found, split = parts(rows_of(kind, X, [0, 0, 0]), [0, 1, 2], [], [])
         listed = listing("column", constant)
-        expected = [f"All training rows have the same value, or none, in {listed}."] if constant else []
+        expected = [f"All training rows have the same value (or none) in {listed}."] if constant else []
         assert [finding.text for finding in check_parts(*found, split=split)] == expected

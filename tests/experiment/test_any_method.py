@@ -155,15 +155,21 @@ def test_what_skops_cannot_hold_leaves_the_result(place: Path) -> None:
         ("estimator: nowhere.Classifier", r"methods.mine: estimator nowhere.Classifier: nowhere cannot be imported \("),
         ("estimator: user_methods.Nearer", "estimator user_methods.Nearer is 'None'; allowed: a class with fit"),
         ("estimator: user_methods.function", "estimator user_methods.function is .*; allowed: a class with fit"),
-        ("estimator: user_methods.Line", "user_methods.Line is no classifier; allowed: a class with scikit-learn's"),
+        ("estimator: user_methods.Line", "user_methods.Line is not a classifier; allowed: a class with scikit-learn's"),
         ("estimator: user_methods.Needs", "Needs cannot be made without parameters .*; allowed: a class whose param"),
         ("estimator: user_methods.Breaks", r"user_methods.Breaks cannot be made \(SystemExit: no\)\.$"),
-        ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is no import path; allowed: names with"),
-        ("estimator: user_methods..Nearest", "user_methods..Nearest is no import path; allowed: names with a dot"),
+        ("estimator: user_methods.Nearest()", r"user_methods.Nearest\(\) is not an import path; allowed: names"),
+        (
+            "estimator: user_methods..Nearest",
+            "user_methods..Nearest is not an import path; allowed: names joined by dots",
+        ),
         ("estimator: user_methods.Nearest, params: {powr: 1}", r"methods.mine.params.powr .*did you mean \"power\""),
         ("estimator: xgboost.XGBClassifier, search: {depth: [1]}", "methods.mine.search.depth is unknown"),
-        ("estimator: user_methods.Nearest, search: default", "allowed: values by parameter, as an import path has no"),
-        ("estimator: ldsvm, trusted: [a.b]", "allowed: trusted only for an import path"),
+        (
+            "estimator: user_methods.Nearest, search: default",
+            "search must list values by parameter, since an import path has no",
+        ),
+        ("estimator: ldsvm, trusted: [a.b]", "allowed: trusted with an import path only"),
         ("estimator: lightgb", 'did you mean "lightgbm"'),
     ],
 )
@@ -195,7 +201,7 @@ def test_a_package_that_is_absent_is_a_row(place: Path, monkeypatch: pytest.Monk
         lookup("lightgbm").make()
     result, judged = competed(config(place, "{mine: {estimator: lightgbm, search: default}}"))
     assert judged is None and str(result.failure) == (
-        "not run: lightgbm is not installed; pip install 'ldsvm[rivals]' brings it"
+        "not run: lightgbm is not installed; install it with: pip install 'ldsvm[rivals]'"
     )
 
 
@@ -203,7 +209,7 @@ def test_a_package_that_is_in_no_extra_is_named_by_itself(place: Path, monkeypat
     monkeypatch.setitem(sys.modules, "xrfm", None)
     result, judged = competed(config(place, "{mine: {estimator: xrfm, search: default}}"))
     assert judged is None
-    assert str(result.failure).endswith("not run: xrfm is not installed; pip install xrfm brings it")
+    assert str(result.failure).endswith("not run: xrfm is not installed; install it with: pip install xrfm")
 
 
 class Machine:

@@ -113,7 +113,7 @@ def test_the_gate_compares_costs_and_the_registered_pipeline_keeps_the_threshold
     assert [check.name for check in found.verdict.checks] == ["cost", "cost better", "randomisation cost better"]
     assert found.score.threshold == found.champion.threshold == pytest.approx(1 / 6)
     assert sentence(wanted, found.score) == [
-        "A missed 'yes' costs 5, a false alarm 1; so 'yes' is given where its probability ≥ 0.1667."
+        "A missed 'yes' costs 5 and a false alarm 1, so 'yes' is predicted where its probability ≥ 0.1667."
     ]
     table, model = rows(100, 9)[["a", "b"]], loads(dumps(found.pipeline))
     np.testing.assert_array_equal(model.predict(table) == "yes", model.predict_proba(table)[:, 1] >= 1 / 6)
@@ -122,15 +122,13 @@ def test_the_gate_compares_costs_and_the_registered_pipeline_keeps_the_threshold
 def test_faults_are_one_sentence(place: Path) -> None:
     for costs, said in (
         ("{missed: -1, false_alarm: 1}", r'"costs\.missed" has value -1; input should be greater than or equal to 0'),
-        ("{missed: 0, false_alarm: 0}", r'"costs" has value .*; allowed: missed or false_alarm above 0\.$'),
+        ("{missed: 0, false_alarm: 0}", r'"costs" has value .*; missed or false_alarm must be above 0\.$'),
         ("{missed: 1}", r'"costs\.false_alarm" is missing'),
         ("{mised: 1, false_alarm: 1}", r'"costs\.mised" is unknown \(did you mean "missed"'),
     ):
         with pytest.raises(ConfigError, match=said):
             config(place, costs=costs)
-    with pytest.raises(
-        ConfigError, match=r'key "search\.objective" has the name "cost"; allowed: it with the costs of'
-    ):
+    with pytest.raises(ConfigError, match=r'key "search\.objective" has the metric "cost", which needs the costs of'):
         config(place, "search.objective=cost", costs="null")
     rows(300, 0).assign(label=lambda f: f["label"].where(f["a"] < 1, "zebra")).to_parquet(place / "in" / "0.parquet")
     with pytest.raises(DataError, match=r"^costs are for two classes, but all classes has 3; leave costs out, or"):

@@ -127,11 +127,8 @@ def test_the_report_has_means_deviations_and_tests(table: Path, tmp_path: Path) 
     each = differences.split_rows(outcomes)[1]
     assert len(each) == 12 and each[0][:2] == ["linear SVM", "0"]
     text = build.note(asked, asked.problems[0], outcomes)
-    assert "Cross-validation: 2 folds, drawn 2 times, so that every row is tested 2 times; of the rows outside" in text
-    assert (
-        "(1/4 + 1) times the variance of the differences for that of their mean, and not 1/4 times; both hold for all"
-        in text
-    )
+    assert "Cross-validation: 2 folds, drawn 2 times, so that every row is tested 2 times. Of the rows outside" in text
+    assert "(1/4 + 1) times that of the differences, not 1/4 times; both hold for all" in text
     asked.results.mkdir(parents=True)
     preparation.save(splits, asked.results / publish.FACTS)
     published = publish.publish(asked, splits)
@@ -150,7 +147,7 @@ def test_groups_are_whole_where_the_table_names_them(table: Path, tmp_path: Path
         split = Split.load(prepared.folder / SPLIT)
         parts = [set(patients[rows]) for rows in (split.train, split.validation, split.test)]
         assert sum(map(len, parts)) == 20
-    assert "and no group has rows in two of these parts" in build.protocol(asked)
+    assert "and rows of a group stay together" in build.protocol(asked)
     many = config(table, tmp_path, "dataset.drop=[]", "dataset.group=patient", split="folds: 21")
     with pytest.raises(
         DataError, match=r"^split\.folds is 21, but dataset\.group patient has 20 distinct values; allowed"
@@ -176,7 +173,7 @@ def test_one_split_and_a_common_test_set_are_not_tested() -> None:
         ("split={kind: cross_validation, fold: 3}", ['"split.fold"', '"folds"', "kind, folds, repeats, validation."]),
         ("split.kind=cross_validation", ['"split.train" is unknown', "kind, folds, repeats, validation."]),
         ("split={folds: 3}", ['"split.kind" is missing']),
-        ("vary={key: split.folds, values: [2, 3], label: folds}", ['"vary"', "but for split.repeats and split.folds"]),
+        ("vary={key: split.folds, values: [2, 3], label: folds}", ['"vary"', "except split.repeats and split.folds"]),
     ],
 )
 def test_a_wrong_entry_is_one_sentence(override: str, parts: list[str]) -> None:
@@ -187,11 +184,11 @@ def test_a_wrong_entry_is_one_sentence(override: str, parts: list[str]) -> None:
 
 def test_production_keeps_one_model_and_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"split\.kind cross_validation makes 5; leave out production, or take another"
+        ConfigError, match=r"split\.kind cross_validation trains 5; leave out production, or choose another"
     ):
         load_config("conf/production/digits.yaml", ["split={kind: cross_validation}"], root=ROOT)
 
 
 def test_seeds_exist_for_all_folds() -> None:
-    with pytest.raises(ConfigError, match=r"seeds below 2\*\*32 for all 10 splits"):
+    with pytest.raises(ConfigError, match=r"seed plus the 10 splits must be at most 2\*\*32"):
         load_config("conf/digits.yaml", ["seed=4294967290", "split={kind: cross_validation, repeats: 2}"], root=ROOT)

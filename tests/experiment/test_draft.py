@@ -70,7 +70,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
     assert (config.split.kind, config.features[0].name) == ("stratified", "table")
-    assert f"{N // 5} test rows tell little." in text and "split: {kind: cross_validation, folds: 5}" in text
+    assert f"Only {N // 5} test rows." in text and "split: {kind: cross_validation, folds: 5}" in text
     assert config.judge.refit and not load_config("conf/digits.yaml", [], root=ROOT).judge.refit
     assert "# columns: {age: category}" in text and "left out: one (constant: all rows have 7.0)" in text
     assert "'day' is a date" in text  # only a hint
@@ -82,7 +82,7 @@ def test_words_gaps_and_dates(drafted: Drafted) -> None:
     assert config.methods["ours"].search["n_basis"] == [12, 36, 54]  # half of 72 training rows, and three quarters
 
 
-@pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, the training rows are 72")
+@pytest.mark.filterwarnings("ignore:strategy.min_resources is 20000, but there are only 72")
 def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
     drafted: Drafted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
         assert method.executor is not None and method.executor.memory_mib == 512
         points, halving = plan(method, seed=0, rows=72)
         assert len(points) == halving.total == 4
-    assert "a copy of 72 rows of" in text  # and so methods that hold all rows are left out
+    assert "several copies of 72 rows of" in text  # and so methods that hold all rows are left out
 
 
 def test_dates_whose_month_is_unknown_are_for_people_to_say(
@@ -148,15 +148,15 @@ def test_an_infinite_value_is_named_with_its_file(drafted: Drafted) -> None:
     with pytest.raises(
         DataError,
         match=r"wide\.csv: column 'age' is infinite or beyond .* in row 5, "
-        r"counted from 1 without a header; allowed are fin",
+        r"counted from 1 without a header; allowed: fin",
     ):
         drafted("wide.csv", ["age,colour,outcome", *lines])
 
 
 @pytest.mark.parametrize("label", [None, "outcome"])
-@pytest.mark.parametrize(("lines", "said"), [([""], "is empty; "), (["x,outcome"], "holds no rows, only names of ")])
+@pytest.mark.parametrize(("lines", "said"), [([""], "is empty; "), (["x,outcome"], "holds column names but no rows")])
 def test_files_without_rows(drafted: Drafted, lines: list[str], said: str, label: str | None) -> None:
-    with pytest.raises(DataError, match=rf"mine\.csv: {said}"):
+    with pytest.raises(DataError, match=rf"mine\.csv:? {said}"):
         drafted("mine.csv", lines, label)
 
 
@@ -176,10 +176,7 @@ def test_what_to_type_next_is_said_in_its_order(
     said = capsys.readouterr().out.partition("in this order:\n")[2].splitlines()
     assert steps_in("\n".join(said)) == STEPS and len(said) == 5
     assert all(f"'{tmp_path}/a file.yaml' " in line and " # " in line for line in said[:4])
-    assert (
-        said[4].startswith("Later rows for retrain: add them to this file, or add files in a folder")
-        and said[4] in text
-    )
+    assert said[4].startswith("For retrain, add new rows to this file, or put files in a folder") and said[4] in text
 
 
 def test_semicolons_and_decimal_commas(drafted: Drafted) -> None:
@@ -214,7 +211,7 @@ def test_a_file_without_names_of_columns_and_with_gaps(drafted: Drafted, tmp_pat
     assert (config.dataset.format, config.dataset.header, config.dataset.label) == ("csv", False, "c2")
     [prepared] = prepare(config)
     assert prepared.summary["classes"] == {"<=a": 60, "<=b": 60} and config.dataset.missing_values == ("?",)
-    with pytest.raises(ConfigError, match=r"dataset.encoding.*latin-9000.*allowed: an encoding of Python's"):
+    with pytest.raises(ConfigError, match=r"dataset.encoding.*latin-9000.*allowed: an encoding that Python knows"):
         load_config(tmp_path / "drafts" / "mine.yaml", ["dataset.encoding=latin-9000"], root=ROOT)
 
 
@@ -265,12 +262,12 @@ def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
 @pytest.mark.parametrize(
     ("lines", "label", "said"),
     [
-        (words(), None, "say which of them holds the classes, such as --label outcome"),
+        (words(), None, "say which one holds the classes, such as --label outcome"),
         (words(), "outcom", "nearest 'outcome'"),
         (words()[2:], "outcome", "has no names of columns in its first line, so 'outcome' is none; allowed"),
         (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, yet 's' is in it; add --header"),
         (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "looks like a row of values, yet 's' is in it; add --header"),
-        (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' is there 2 times"),
+        (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' occurs 2 times"),
         (["x,y", *(f"{i},{i * i}" for i in range(N))], "y", "column 'y' has 120 different values in 120 rows"),
     ],
 )  # fmt: skip
@@ -289,10 +286,10 @@ def test_elsewhere_than_in_the_project_the_file_is_named_in_full(
     Path("mine.csv").write_text("\n".join(words()))
     said = "\n".join(write("mine.csv", tmp_path / "project", label="outcome"))
     file = tmp_path / "project" / "conf" / "mine.yaml"
-    assert file.is_file() and said.startswith(f"{file} is written for") and f"check {file} " in said
+    assert file.is_file() and said.startswith(f"{file} was written for") and f"check {file} " in said
     monkeypatch.chdir(tmp_path / "project")
     said = "\n".join(write("../here/mine.csv", tmp_path / "project", label="outcome", output=Path("conf/b.yaml")))
-    assert said.startswith("conf/b.yaml is written for") and "check conf/b.yaml " in said
+    assert said.startswith("conf/b.yaml was written for") and "check conf/b.yaml " in said
 
 
 def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,10 +297,10 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     file = tmp_path / "mine.yaml"
     command = ["new", str(tmp_path / "mine.csv"), "--label", "outcome", "--output", str(file)]
     assert main(command) == 0
-    assert "is written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
+    assert "was written for 120 rows, 2 classes (a: 60, b: 60)." in capsys.readouterr().out
     file.write_text("mine")
     assert main(command) == 2
-    assert "exists already, and is never overwritten" in capsys.readouterr().err
+    assert "already exists and is not overwritten" in capsys.readouterr().err
     assert file.read_text() == "mine"
 
 
@@ -356,16 +353,19 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_
     assert any("Column 'after' alone determines the label" in text for text in odd)
     assert any(text.startswith("Values are missing in column 'age'") for text in odd)
     assert any(
-        text.startswith("With 2 of 24 test rows wrong, the 95 % interval of the error is 2 to 26 %") for text in odd
+        text.startswith("Few test rows: with 2 of 24 wrong, the 95 % interval of the error is 2 to 26 %")
+        for text in odd
     )
     folds = "split={kind: cross_validation, folds: 4}", "production=null"
     (tmp_path / "drafts" / "mine.yaml").unlink()
     other, _ = drafted("mine.csv", lines, "outcome", *small[:1], *folds)
     said = checked(other.model_copy(update={"methods": {}}))
     assert any("(cross_validation, the first of 4 splits)" in remark.text for remark in said)
-    assert not [remark for remark in said if "test rows wrong" in remark.text]
+    assert not [remark for remark in said if "Few test rows" in remark.text]
     facts = {remark.about: remark.text for remark in found if remark.kind == "fact"}
-    assert "4 fits on 72 rows, takes roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+    assert (
+        "4 fits on 72 rows) will take roughly 1 second" in facts["linear SVM"] and "one fit on 72 rows" in facts["ours"]
+    )
 
 
 def test_check_names_what_must_be_changed(drafted: Drafted) -> None:
@@ -386,7 +386,7 @@ def test_the_commands_teach_and_start_no_server(
         assert f"python -m flows {name} " in capsys.readouterr().out.partition("examples:")[2]
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert steps_in(capsys.readouterr().out.partition("in this order:")[2])[:5] == ["new", *STEPS]
+    assert steps_in(capsys.readouterr().out.partition("step by step:")[2])[:5] == ["new", *STEPS]
     monkeypatch.setattr("flows.environment.check_api", lambda: pytest.fail("what needs servers begins"))
     for module in ("prefect", "mlflow", "ray"):
         monkeypatch.setitem(sys.modules, module, None)  # importing it fails
@@ -394,7 +394,7 @@ def test_the_commands_teach_and_start_no_server(
     own = [f"dataset.path={tmp_path / 'a.csv'}", f"paths.cache={tmp_path / 'cache'}"]
     assert main(["check", "conf/own_table.yaml", *own, "dataset.label=nothing"]) == 2
     said = " ".join(capsys.readouterr().out.split())
-    assert "To be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
+    assert "Must be changed:" in said and "dataset.label names 'nothing'" in said and "ready" not in said
     assert main(["check", "conf/none.yaml"]) == 2
 
 

@@ -71,7 +71,7 @@ WRONG = {
     "executor={kind: serial, threads: 2}": ["executor", "allowed: address and threads with kind ray"],
     "executor={kind: serial, rows: 0}": ["executor.rows", "greater than or equal to 1"],
     "executor={kind: serial, row: 9}": ["executor.row", '"rows"'],
-    "estimator=pca_ldsvm": ["methods.ours", "allowed: an executor only for the estimator ldsvm"],
+    "estimator=pca_ldsvm": ["methods.ours", "allowed: executor with the estimator ldsvm only"],
     "params.early_stopping=true": ["methods.ours", "early_stopping=True needs all rows in one array"],
     "params.n_basis=auto": ["methods.ours", "n_basis='auto' needs all rows", "'scale' and whole numbers"],
     "search.init=[pca, simplex]": ["methods.ours", "init='pca' needs all rows", "'simplex' and 'random'"],
@@ -113,7 +113,7 @@ def test_a_last_fit_over_blocks_has_the_validation_rows_too(tmp_path: Path, data
 @pytest.mark.parametrize("search", ["search.workers=2", "search.ray_address=head:6379"])
 def test_ray_fits_on_ray_or_searches_on_it(tmp_path: Path, search: str) -> None:
     assert config(tmp_path, "{kind: threads, workers: 3}", search).methods["ours"].executor is not None
-    with pytest.raises(ConfigError, match=r'ours\.executor\.kind has value "ray" while the trials run on Ray'):
+    with pytest.raises(ConfigError, match=r'ours\.executor\.kind is "ray" while the trials already run on Ray'):
         config(tmp_path, "{kind: ray}", search)
 
 

@@ -292,6 +292,6 @@ def test_the_table_of_trials_shows_a_resource_only_where_one_was_limited() -> No
 def test_rows_that_are_too_few_to_halve_are_told() -> None:
     strategy = {"factor": 3, "resource": "n_samples", "min_resources": 500}
     method = MethodConfig(estimator="linear_svm", search={"C": [1.0, 2.0, 3.0]}, strategy=strategy)
-    with pytest.warns(UserWarning, match=r"min_resources is 500, the training rows are 341: nothing is halved"):
+    with pytest.warns(UserWarning, match=r"min_resources is 500, but there are only 341 training rows"):
         assert [resource for _, resource in plan(method, seed=0, rows=341)[1].ask()] == [None] * 3
     assert [resource for _, resource in plan(method, seed=0, rows=5000)[1].ask()] == [500] * 3

@@ -99,7 +99,7 @@ def test_other_damaged_lines_are_named_and_left_out(path: Path) -> None:
     lines[5] = b"[1, 2]"
     lines[6] = b'{"key": "g", "fit_s": null, "trial": {"params": {"a": ' + b"[" * 10**5 + b"]" * 10**5 + b"}}}"
     path.write_bytes(b"\n".join(lines) + b"\n")
-    with pytest.warns(UserWarning, match=r"rows 0, 1, 2, 3, 4 and 2 more cannot be read, what they held is done again"):
+    with pytest.warns(UserWarning, match=r"rows 0, 1, 2, 3, 4 and 2 more cannot be read; their trials are run again"):
         journal = Journal(path)
     assert [name for name in "abcdefgh" if journal.find(name)] == ["h"]
 

@@ -111,9 +111,9 @@ def test_a_study_file_that_cannot_be_written_costs_the_view_only(tmp_path: Path)
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        ({"sampler": "gp", "n_candidates": 9}, "allowed: tpe, random; gp and cmaes need packages"),
-        ({"sampler": "tpe"}, "allowed: a sampler only with n_candidates"),
-        ({"batch": 4, "n_candidates": 9}, "allowed: a batch only with a sampler"),
+        ({"sampler": "gp", "n_candidates": 9}, r"allowed: tpe, random \(gp and cmaes need packages"),
+        ({"sampler": "tpe"}, "allowed: sampler only with n_candidates"),
+        ({"batch": 4, "n_candidates": 9}, "allowed: batch only with sampler"),
     ],
 )
 def test_mistakes_are_named(strategy: dict[str, object], said: str) -> None:

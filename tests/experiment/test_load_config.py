@@ -61,7 +61,7 @@ def test_a_file_without_a_title_has_its_name_as_such(tmp_path: Path) -> None:
 
 def test_every_split_has_a_seed(tmp_path: Path) -> None:
     assert load(tmp_path, tree(), "seed=4294967295").seed == 2**32 - 1
-    with pytest.raises(ConfigError, match=r"seeds below 2\*\*32 for all 2 splits"):
+    with pytest.raises(ConfigError, match=r"seed plus the 2 splits must be at most 2\*\*32"):
         load(tmp_path, tree(), "seed=4294967295", "split.repeats=2")
 
 
@@ -91,7 +91,7 @@ def test_a_whole_number_parameter_can_be_the_resource_up_to_its_value(tmp_path: 
     ours = "methods={{ours: {{estimator: ldsvm, params: {{max_iter: {}}}, search: {{C: [1, 10]}}, strategy: {}}}}}"
     strategy = "{factor: 3, resource: max_iter, min_resources: 50}"
     assert load(tmp_path, tree(), ours.format(51, strategy)).methods["ours"].strategy is not None
-    with pytest.raises(ConfigError, match=r"has value 50; allowed: below 50, the max_iter of a whole fit\.$"):
+    with pytest.raises(ConfigError, match=r"is 50; allowed: below 50, the max_iter of a full fit\.$"):
         load(tmp_path, tree(), ours.format(50, strategy))
 
 
@@ -110,7 +110,7 @@ def test_a_resource_leaves_something_for_the_whole_fit(tmp_path: Path) -> None:
     strategy = "methods.Gaussian SVM.strategy={factor: 2, resource: n_samples, min_resources: 600}"
     split = "split={{kind: stratified, train: {}, validation: 100, test: 100}}"
     assert load(tmp_path, tree(), strategy, split.format(601)).split.train == 601
-    with pytest.raises(ConfigError, match=r"min_resources has value 600; allowed: below 600, the n_samples of a whole"):
+    with pytest.raises(ConfigError, match=r"min_resources is 600; allowed: below 600, the n_samples of a full"):
         load(tmp_path, tree(), strategy, split.format(600))
     assert load(tmp_path, tree(), strategy).split.train == 0.5  # how many that are, only the data tell
 
@@ -171,14 +171,14 @@ CASES = {
     "methods={}": ['"methods"', "at least 1"],
     "dataset.name=digit": ['"digit"', 'did you mean "digits"'],
     "dataset.missing=guess": ['"dataset.missing"', "'guess'", "'refuse', 'drop' or 'impute'"],
-    "dataset.label=y": ['"dataset"', "label together with path"],
-    "dataset={name: a, path: a.csv, options: {n_classes: 2}}": ['"dataset"', "not together with path"],
+    "dataset.label=y": ['"dataset"', "label with path only"],
+    "dataset={name: a, path: a.csv, options: {n_classes: 2}}": ['"dataset"', "of the catalogue only, without path"],
     "dataset.classes=[1]": ['"dataset.classes"', "at least 2"],
     "dataset.classes=[yes, no]": ['"dataset.classes"', "need quotes"],
     "dataset.label=no": ['"dataset.label"', "need quotes"],
     "seed=!!bool x": ["command line", "YAML"],
     "methods.Gaussian SVM.search=best": ['"methods.Gaussian SVM.search"'],
-    "methods.Gaussian SVM.search.gamma={log_uniform: [1e-3, 1]}": ["a range, as gamma has", "strategy.n_candidates"],
+    "methods.Gaussian SVM.search.gamma={log_uniform: [1e-3, 1]}": ["the range of gamma needs", "strategy.n_candidates"],
     "methods.Gaussian SVM.search.gamma={log_unifrm: [1e-3, 1]}": ["gamma.log_unifrm", 'did you mean "log_uniform"'],
     "methods.Gaussian SVM.search.gamma={uniform: [2, 1]}": ['search.gamma"', "[2, 1]", "[low, high] with low < high"],
     "methods.Gaussian SVM.search.gamma={log_uniform: [0, 1]}": ['search.gamma"', "[0, 1]", "with 0 < low < high"],
@@ -221,14 +221,14 @@ CASES = {
     "split.repeats=0": ['"split.repeats"', "greater than or equal to 1"],
     "split={kind: time, train: 0.5, validation: 0.2, test: 0.3, repeats: 2}": ['"split"', "repeats 1"],
     "name=Two Words": ['"name"', "'Two Words'"],
-    "metrics=error": ['"metrics"', "'error'", "allowed: a list with one entry or more"],
-    "metrics=[]": ['"metrics"', "[]", "allowed: a list with one entry or more"],
+    "metrics=error": ['"metrics"', "'error'", "allowed: a list of one or more"],
+    "metrics=[]": ['"metrics"', "[]", "allowed: a list of one or more"],
     "production={model: m, gate: {metrics: {error: {threshold: 0}}}}": [
         '"production.gate.metrics"', '"error"', "production.gate.error_percent",
     ],
     "title=null": ['"title"', "None", "string"],
     "problems=[{name: a, labels: original}, {name: a, labels: parity}]": ['"a"', "twice"],
-    "methods.gaussian-svm={estimator: linear_svm}": ['"Gaussian SVM"', "twice", "differ in letters"],
+    "methods.gaussian-svm={estimator: linear_svm}": ['"Gaussian SVM"', "twice", "differ in their letters"],
     "problems=[{name: a, labels: roman}]": ['"problems.0.labels"', "'roman'", "'original' or 'parity'"],
     f"production={{model: m, score: {{input: a.csv, output: b.csv, rows: {10**30}}}}}": [
         '"production.score.rows"', str(10**30), "less than or equal to 10000000",

@@ -38,7 +38,7 @@ def test_nodes_answer_while_the_context_lasts_and_nothing_of_them_is_left() -> N
         assert unreachable(cluster.address) is None
         assert len([name for name in living(sessions) if "raylet" in name]) == 2
     # only the first of a node's processes is waited for; the others are killed at the same time, and end soon
-    assert until(lambda: "nobody answers there" in (unreachable(cluster.address) or ""), 10)
+    assert until(lambda: "nothing answers there" in (unreachable(cluster.address) or ""), 10)
     assert until(lambda: living(sessions) == [], 10) and not folder.exists()
 
 

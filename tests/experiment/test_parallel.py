@@ -318,7 +318,7 @@ def test_the_end_of_ray_is_told_and_not_taken_for_failed_jobs(
     list(cluster.map(done, [job(0)]))
     with monkeypatch.context() as patch:
         patch.setattr(ray, "get", dead)
-        with pytest.raises(ClusterFailed, match=r"^Ray ended in the middle of a search;"):
+        with pytest.raises(ClusterFailed, match=r"^Ray ended during the search;"):
             list(cluster.map(done, [job(0), job(1)]))
     assert list(cluster.map(done, [job(0)])) == [done(job(0))]
 
@@ -329,7 +329,7 @@ def test_without_jobs_nothing_starts() -> None:
 
 def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
     list(cluster.map(done, [job(0)]))
-    with pytest.raises(ClusterFailed, match="already; allowed: one cluster at a time"):
+    with pytest.raises(ClusterFailed, match="already in use in this process; allowed: one cluster at a time"):
         list(Cluster(1, None, 1, 1.0).map(done, [job(0)]))
     assert list(cluster.map(done, [job(0)])) == [done(job(0))]
 
@@ -337,10 +337,10 @@ def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("ray://head:10001", "'ray://head:10001' is no address of a Ray cluster; allowed: host:port of its head"),
+        ("ray://head:10001", "'ray://head:10001' is not the address of a Ray cluster; allowed: host:port of its head"),
         ("head", "'head' is no address"),
-        ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nobody answers there"),
-        ("127.0.0.1:99999", "nobody answers there"),
+        ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nothing answers there"),
+        ("127.0.0.1:99999", "nothing answers there"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_one_sentence(
@@ -379,7 +379,7 @@ def test_a_ray_that_does_not_start_is_one_sentence_and_leaves_no_folder(
 def test_more_threads_than_any_machine_has_are_refused_and_not_waited_for() -> None:
     nodes = [{"Alive": True, "Resources": {"CPU": 4.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
     assert too_small(4, nodes) is None
-    assert too_small(5, nodes) == "5 threads a job: no machine of the cluster has as many; allowed: up to 4."
+    assert too_small(5, nodes) == "5 threads per job, more than any machine of the cluster has; allowed: up to 4."
 
 
 def test_each_machine_divides_its_memory_by_the_jobs_that_go_there() -> None:

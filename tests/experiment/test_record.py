@@ -149,7 +149,7 @@ def fresh_code() -> Iterator[None]:
 def test_a_failure_is_kept_and_tried_again_and_the_trials_are_not(place: Path, splits: list[Prepared]) -> None:
     wanted = config(place, "methods.NN.search.n_neighbors=[1, 1000]")
     folder = place_of(wanted, splits[0], "NN")
-    late = Failure(Kind.TIME_LIMIT, "stopped: time limit of 3 s for all of it")
+    late = Failure(Kind.TIME_LIMIT, "stopped: time limit of 3 s for all trials (limits.task_s)")
     record.give_up(wanted, splits, wanted.problems[0], "NN", late, 0.0)
     assert results.read(folder).failure == late
     outcome = record.outcome(wanted, splits, wanted.problems[0], "NN")

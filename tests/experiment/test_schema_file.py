@@ -47,7 +47,7 @@ def test_keys_that_are_removed_allow_all_and_dates_and_numbers_need_no_quotes(tm
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("age: [", "is no YAML"),
+        ("age: [", "is not valid YAML"),
         ("- age", r"holds \['age'\]; allowed: keys of each column"),
         ("age: 3", "age is 3; allowed: the keys role, reason, least, largest, values, gaps"),
         ("age: {lest: 3}", r"age has the key 'lest'; use one of .* \(did you mean least\?\)"),

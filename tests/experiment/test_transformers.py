@@ -119,7 +119,7 @@ def test_a_deployed_run_uses_what_the_operator_lists_and_imports_nothing_else(
     monkeypatch.setenv("LDSVM_RUNS", str(place / "runs"))
     given = ["features=[user_steps.Ratio]"]
     with pytest.raises(
-        ConfigError, match=r"features has user_steps\.Ratio; allowed in a deployed run: none, as LDSVM_TR"
+        ConfigError, match=r"features has user_steps\.Ratio; allowed in a deployed run: none, as listed in LDSVM_TR"
     ):
         _cli.experiment("conf/digits.yaml", given)
     assert "user_steps" not in sys.modules and transformers.listed() == []

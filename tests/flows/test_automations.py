@@ -67,8 +67,8 @@ def test_one_whose_block_is_not_there_is_a_sentence_and_made_later(server: Serve
     server.blocks = []
     (said,) = deploy("api", wanted_automations())
     assert said == (
-        "the automation alarms by e-mail of conf/automations.yaml was not made (Prefect has no block "
-        "sendgrid-email/people; make it on its page Blocks, then make up)"
+        "the automation alarms by e-mail of conf/automations.yaml could not be created (Prefect has no block "
+        "sendgrid-email/people; create it on Prefect's page Blocks, then run make up)"
     )
     server.blocks = ["number"]
     assert deploy("api", wanted_automations()) == [] and server.asked == ["POST"]
@@ -89,5 +89,5 @@ def test_the_example_is_what_prefect_takes(server: Server) -> None:
 )
 def test_a_file_that_cannot_be_used_is_one_sentence(text: str, server: Server) -> None:
     automations.FILE.write_text(text, "utf-8")
-    with pytest.raises(ConfigError, match=r"^conf/automations\.yaml cannot be used \(.*\); allowed: what it says"):
+    with pytest.raises(ConfigError, match=r"^conf/automations\.yaml is not valid \(.*\); the comment at its top says"):
         wanted_automations()

@@ -129,7 +129,7 @@ def _prefects_pages_show_progress_tables_and_the_report() -> None:
     with get_client(sync_client=True) as client:
         found = {one.key: one for one in client.read_latest_artifacts() if (one.key or "").startswith("tiny-")}
     assert found["tiny-odd-or-even-ours"].type == "progress" and found["tiny-odd-or-even-ours"].data == 100.0
-    assert "trials 2, test error" in str(found["tiny-odd-or-even-ours"].description)
+    assert "2 trials, test error" in str(found["tiny-odd-or-even-ours"].description)
     assert "| method | error % |" in str(found["tiny-odd-or-even-report"].data)
     assert all(name in str(found["tiny-odd-or-even-results"].data) for name in ("ours", "NN", "predict"))
 
@@ -173,7 +173,7 @@ def test_a_method_over_its_time_is_a_row_with_that_reason_and_the_next_one_runs(
         states = dict(run(*slow))
     assert (states["odd or even: ours"], states["odd or even: NN"]) == ("TimedOut", "Completed")
     page = (config(tmp_path, *slow).results / "report.html").read_text("utf-8")
-    assert "ours: stopped: time limit of 250 s for all of it" in page
+    assert "ours: stopped: time limit of 250 s for all trials (limits.task_s)" in page
     assert statuses(tmp_path) == {"FINISHED"}
     assert len(journal.read_bytes().splitlines()) >= 2  # what was finished is kept
 
@@ -191,7 +191,7 @@ def test_a_store_that_is_lost_on_the_way_costs_no_result_and_gets_them_later(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record, "settle", lose)
-        with pytest.raises(TrackingFailed, match=r"mlflow\.db.*the report is complete, and the same command tracks it"):
+        with pytest.raises(TrackingFailed, match=r"mlflow\.db.*the report is complete, run again to track it"):
             run()
     assert (config(tmp_path).results / "report.html").is_file()
     # In a folder that was moved: MLflow in this process still has the store that is lost, which another had not.
@@ -199,7 +199,7 @@ def test_a_store_that_is_lost_on_the_way_costs_no_result_and_gets_them_later(
     moved.mkdir()
     (tmp_path / "runs").rename(moved / "runs")
     code, _, err = command("pipeline", str(TINY), *given(moved))
-    assert (code, err.count("from an earlier run, nothing it depends on has changed")) == (0, 2)
+    assert (code, err.count("unchanged since an earlier run")) == (0, 2)
     assert kinds(moved) == {"problem": 1, "method": 2, "trial": 3}
     assert statuses(moved) == {"FINISHED"}
 

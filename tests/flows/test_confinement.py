@@ -48,7 +48,9 @@ def test_only_databases_that_the_operator_names_are_read(tmp_path: Path, monkeyp
         ([f"dataset.path={address}"], "dataset.path is sqlite"),
         ([score], "production.score.input is post"),
     ):
-        with pytest.raises(ConfigError, match=f"{key}.*; allowed in a deployed run: none, as LDSVM_DATABASES says"):
+        with pytest.raises(
+            ConfigError, match=f"{key}.*; allowed in a deployed run: none, as listed in LDSVM_DATABASES"
+        ):
             _cli.experiment("conf/own_table.yaml", [*given, cache])
     monkeypatch.setenv("LDSVM_DATABASES", f"postgresql://host/b {address}")
     found = _cli.experiment("conf/own_table.yaml", [f"dataset.path={address}", "dataset.table=visits", cache])

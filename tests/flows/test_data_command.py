@@ -105,7 +105,7 @@ def test_list_says_where_each_one_is(raw: Path, run: Run) -> None:
 def test_list_shows_counts_and_licences_whatever_the_width(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     _, out, _ = run("list")
-    for part in ("1,797", "3 + 1", "CC BY-SA 3.0", "text", "none stated", "where it is now"):
+    for part in ("1,797", "3 + 1", "CC BY-SA 3.0", "text", "none stated", "status"):
         assert part in out
     assert max(map(len, out.splitlines())) <= 100
     assert "CC BY" not in run("list", "spirals")[1]

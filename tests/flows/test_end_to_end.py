@@ -129,7 +129,7 @@ def test_it_ends_with_table_report_and_the_command_for_the_ui(first: Ran) -> Non
     ):
         assert part in out
     assert "Traceback" not in first.done.stderr
-    assert "trials 2, test error" in first.done.stderr
+    assert "2 trials, test error" in first.done.stderr
 
 
 @pytest.mark.timeout(400)
@@ -177,7 +177,7 @@ def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(
     code, out, err = command("pipeline", str(TINY), *given)
     assert code == 1
     last = err.strip().splitlines()[-1]
-    assert last.startswith("1 failed, first NN on odd or even: ValueError: Expected n_neighbors")
+    assert last.startswith("1 failed; the first: NN on odd or even: ValueError: Expected n_neighbors")
     assert "(log: " in last
     assert "Traceback" not in err
     assert "failed" in out

@@ -58,7 +58,7 @@ def test_nothing_half_written_is_believed_and_the_next_run_goes_on(prefect: Any,
     full, again = ((tmp_path / name).read_text("utf-8") for name in ("full", "again"))
     assert [(tmp_path / f"{name}.code").read_text().strip() for name in ("full", "again")] == ["1", "0"], full + again
     last = full.strip().splitlines()[-1]
-    assert last.startswith(f"pipeline failed: no space is left for {tmp_path}/disk/runs; what is finished is kept")
+    assert last.startswith(f"pipeline failed: no space left in {tmp_path}/disk/runs; finished work is kept")
     assert "Traceback" not in full and (tmp_path / "believed").read_text() == ""
     finished = [json.loads(line)["key"] for line in (tmp_path / "before").read_bytes().split(b"\n")[:-1]]
     later = [json.loads(line)["key"] for line in (tmp_path / "after").read_bytes().split(b"\n") if line.startswith(b"{")

@@ -48,7 +48,7 @@ def test_the_page_shows_the_claims_of_all_and_what_is_missing(tmp_path: Path) ->
     assert "<p>ours is good: NO, ours 9 %</p>" in text
     assert f'href="{folder.name}/{REPORT}"' in text
     assert f"No result yet: python -m flows pipeline conf/experiments/pcmac.yaml paths.runs={tmp_path}" in text
-    assert text.count("did not finish all of its work") == 1
+    assert text.count("The last run did not finish") == 1
 
 
 def test_the_page_is_there_when_nothing_else_is(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_new_finds_out_what_is_there_and_we_are_as_good_as_the_gaussian_svm(
     rows, numbers, categories, out, rarest = TABLES[name]
     file = first_rows(name, rows, tmp_path)
     new.main([str(file), "--output", str(tmp_path / "it.yaml")])
-    assert "holds no names" in capsys.readouterr().out
+    assert "holds values, not names" in capsys.readouterr().out
     config = load_config(tmp_path / "it.yaml", [f"paths.cache={tmp_path / 'cache'}"], root=ROOT)
     (found,) = preparation.prepare(config)
     roles = [column["role"] for column in found.table or ()] or ["number"] * len(found.columns or ())
@@ -93,6 +93,6 @@ def test_german_credit_all_the_way(tmp_path: Path, command: Callable[..., tuple[
     code, said, errors = command("score", str(config), *places, *quick, *score)
     assert code == 0, errors
     assert pd.read_csv(tmp_path / "out.csv")["class"].tolist() == answers[20:].tolist()
-    assert "Estimated error, without labels: " in errors
+    assert "Error estimated without labels: " in errors
     compared = json.loads((tmp_path / "out.csv.drift.json").read_text("utf-8"))
     assert compared["rows"] == 80 and compared["estimate"]["low"] < (answers != rows["c20"])[20:].mean()

@@ -90,13 +90,13 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     call: Call, command: Callable[..., tuple[int, str, str]], prefect: Any, tmp_path: Path
 ) -> None:
     code, said = call("score", "production.score={input: x.csv, output: y.csv}")
-    assert (code, said) == (2, "x.csv: there is no such file or folder.")
+    assert (code, said) == (2, "x.csv: no such file or folder.")
     rows(slice(0, 600)).to_parquet(tmp_path / "in" / "0.parquet")
     asked = json.dumps({"input": str(tmp_path / "in" / "0.parquet"), "output": "y.csv"})
     code, said = call("score", f"production.score={asked}")
-    assert code == 1 and "No version of digits is champion" in said
+    assert code == 1 and "digits has no champion" in said
     assert call("retrain") == (0, "digits version 1: Promoted: all 5 rules hold.")
-    assert call("retrain")[1] == "skip: 0 new rows, production.least is 100."
+    assert call("retrain")[1] == "skip: 0 new rows; production.least is 100."
     rows(slice(600, 800)).to_parquet(tmp_path / "in" / "1.parquet")
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
     assert code == 0 and said.startswith("digits version 2: Refused: n_basis is 40, above 39; ")
@@ -104,7 +104,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     code, said = call("retrain", "production.gate.n_basis.threshold=39")
     assert (code, said) == (
         0,
-        "skip: 200 new rows, on which a challenger was refused, rolled back or put in shadow already.",
+        "skip: 200 new rows, on which a challenger was already refused, rolled back or put in shadow.",
     )
     first, refused = cards(tmp_path)
     rows(slice(800, 1500), lambda X: X + 0.5 * (np.arange(64) % 8 < 4)).to_parquet(tmp_path / "in" / "2.parquet")
@@ -113,8 +113,8 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     trial = "production.rollout={shadow_rows: 297, least_agreement: 0.5}"
     assert call("retrain", *rest, trial) == (
         0,
-        "digits version 3: In shadow: all 6 rules hold. It answers beside digits version 1, and may be promoted after "
-        "297 rows.",
+        "digits version 3: In shadow: all 6 rules hold. It now scores the same rows as digits version 1, and may be "
+        "promoted after 297 rows.",
     )
     assert aliases(tmp_path) == {"champion": 1, "shadow": 3}
     _, removed, second = cards(tmp_path)
@@ -128,24 +128,24 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
     code, said = call("promote", trial)
-    assert code == 1 and "0 rows were compared, and production.rollout.shadow_rows asks for 297" in said
+    assert code == 1 and "0 rows were compared; production.rollout.shadow_rows asks for 297" in said
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
     code, said, err = command(*called(tmp_path, "score", f"production.score={asked}", trial))
     assert code == 0 and said.startswith("297 rows scored by digits version 1 in ") and "rows scored" not in err
-    assert "  digits version 3, in shadow, gives the class of digits version 1 for " in err
-    assert "  it may be promoted: python -m flows promote with the same file" in err
+    assert "  digits version 3, in shadow, agrees with digits version 1 on " in err
+    assert "  it may be promoted: run python -m flows promote with the same file" in err
     assert len(pd.read_csv(tmp_path / "out.csv")) == 297
     code, said = call("promote", trial)
     assert code == 0 and said.startswith(
         "digits version 3 is the champion now, digits version 1 is previous; in shadow"
     )
     assert aliases(tmp_path) == {"champion": 3, "previous": 1}
-    assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is previous")
+    assert call("rollback") == (0, "digits version 1 is the champion again, digits version 3 is now previous")
     rows(slice(1500, 1797), lambda X: 1 - X).to_parquet(tmp_path / "in" / "3.parquet")
     code, _, err = command(*called(tmp_path, "retrain"))
-    first, *causes, last = err.partition("digits is not trained again, for an alarm:\n")[2].splitlines()
+    first, *causes, last = err.partition("digits is not retrained, because of an alarm:\n")[2].splitlines()
     assert code == 1 and " % of the inputs have drifted" in first and "  1,197 new rows." in causes
-    assert last.startswith("  Look at the data; when they are right, go on with production.acknowledge=true.")
+    assert last.startswith("  Look at the data; if they are right, run again with production.acknowledge=true.")
     found = tracked(tmp_path)
     names = ["retrain"] * 5 + ["score", "promote", "rollback", "retrain"]
     assert [name.partition(" · ")[0] for name, _ in found] == names
@@ -165,7 +165,7 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
     assert found[2].reasons[0] == "n_basis is 40, above 39" and found[2].error is not None and found[4].by
     assert found[4].data == found[5].data != found[9].data and found[9].drifted_share > 0.5
     text = (place / "runs" / "registry" / "digits" / "timeline.html").read_text("utf-8")
-    assert "Version 1 is the champion since " in text and "n_basis is 40, above 39" in text
+    assert "Version 1 has been the champion since " in text and "n_basis is 40, above 39" in text
     query = "select m.value from metrics m join tags t on t.run_uuid = m.run_uuid and t.key = 'ldsvm.kind' "
     query += "where t.value = 'timeline' and m.key = 'champion_version' order by m.step"
     with closing(sqlite3.connect(place / "runs" / "mlflow.db")) as store:
@@ -177,7 +177,7 @@ def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> No
     kinds = ["failed", "promoted", "refused", "in_shadow", "failed", "promoted", "rolled_back", "drift"]
     assert [one["kind"] for one in every] == kinds and not any(one["sent"] for one in every)
     assert [one["version"] for one in every] == ["", "1", "2", "3", "", "3", "1", ""]
-    assert "No version of digits is champion" in every[0]["sentence"]
+    assert "digits has no champion" in every[0]["sentence"]
     assert every[2]["sentence"].startswith("digits version 2: Refused: n_basis is 40, above 39; ")
     assert " % of the inputs have drifted" in every[7]["sentence"]
     assert all(
@@ -221,5 +221,5 @@ def test_a_file_without_the_section_is_one_sentence(call: Call) -> None:
     code, said = call("retrain", "production=null")
     assert (code, said) == (
         2,
-        "retrain_digits has no section production; use a file with one, see conf/production.",
+        "retrain_digits has no section production; add one, as in conf/production/digits.yaml.",
     )

@@ -42,7 +42,7 @@ def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
         return done[-1]
 
     def said(text: str) -> None:
-        assert text == "another retraining of m is running; this one waits for its end"
+        assert text == "another retraining of m is running; waiting for it to end"
         waits.set()
 
     monkeypatch.setattr(

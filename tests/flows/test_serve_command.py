@@ -19,10 +19,10 @@ FILE = "conf/production/digits.yaml"
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (["conf/digits.yaml"], "digits has no section production; use a file with one, see conf/production."),
+        (["conf/digits.yaml"], "digits has no section production; add one, as in conf/production/digits.yaml."),
         (["conf/nothing.yaml"], "conf/nothing.yaml"),
         ([FILE, "nothing=1"], "nothing"),
-        ([FILE, "--host", "nowhere.invalid"], "--host is 'nowhere.invalid', not an address of this computer; allowed:"),
+        ([FILE, "--host", "nowhere.invalid"], "--host is 'nowhere.invalid'; allowed: an address of this computer,"),
         (
             [FILE, "--token-file", "nothing"],
             "--token-file is nothing, which cannot be read (No such file or directory)",
@@ -73,11 +73,9 @@ def test_a_token_that_is_none(
     file.write_text(text, encoding="utf-8")
     assert main(["serve", FILE, f"paths.runs={tmp_path}", "--token-file", str(file)]) == 2
     said = capsys.readouterr().err
-    assert (
-        said == f"--token-file {file} holds no token; allowed: 16 or more letters, digits and marks, without spaces.\n"
-    )
+    assert said == f"--token-file {file} holds no valid token; allowed: 16 or more ASCII characters without spaces.\n"
     monkeypatch.setenv(TOKEN, text)
     assert main(["serve", FILE, f"paths.runs={tmp_path}"]) == 2
-    assert capsys.readouterr().err.startswith(f"{TOKEN} holds no token; allowed:")
+    assert capsys.readouterr().err.startswith(f"{TOKEN} holds no valid token; allowed:")
     file.write_text("0123456789abcdef\n", encoding="utf-8")
     assert serve._token(str(file)) == "0123456789abcdef"

@@ -36,10 +36,10 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("PORT", "mlflow", 'PORT is "mlflow"; allowed: the number of a port, 1 to 65535.\n'),
-        ("PREFECT_PORT", "70000", 'PREFECT_PORT is "70000"; allowed: the number of a port, 1 to 65535.\n'),
+        ("PORT", "mlflow", 'PORT is "mlflow"; allowed: a port, 1 to 65535.\n'),
+        ("PREFECT_PORT", "70000", 'PREFECT_PORT is "70000"; allowed: a port, 1 to 65535.\n'),
         ("PORT", "4200", "PREFECT_PORT and PORT are both 4200; allowed: two different ports.\n"),
-        ("RUNS", "/dev/null/runs", "paths.runs is /dev/null/runs, which cannot be made (Not a directory).\n"),
+        ("RUNS", "/dev/null/runs", "paths.runs is /dev/null/runs, which cannot be created (Not a directory).\n"),
     ],
 )
 def test_a_wrong_variable_is_one_sentence(
@@ -92,7 +92,7 @@ def test_a_group_without_its_leader_is_ended_if_it_has_our_mark(ours: bool) -> N
 @pytest.mark.parametrize(
     ("config", "overrides", "said"),
     [
-        ("/etc/passwd", [], "config is /etc/passwd; allowed in a deployed run: below "),
+        ("/etc/passwd", [], "config is /etc/passwd; allowed in a deployed run: a path below "),
         ("conf/../../x.yaml", [], "config is "),
         ("conf/own_table.yaml", ["dataset.path=/etc/passwd"], "dataset.path is /etc/passwd; allowed"),
         ("conf/own_table.yaml", ["dataset.path=data/../../x.csv"], "dataset.path is "),
@@ -142,7 +142,9 @@ def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, mon
         [images, "dataset.label=../theirs/labels.idx1"], [images, f"dataset.label={outside / 'labels.idx1'}"],
         [images, "dataset.label=beside.idx1"],
     ):  # fmt: skip
-        with pytest.raises(ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: below"):
+        with pytest.raises(
+            ConfigError, match=r"^dataset\.path, which reads .*; allowed in a deployed run: a path below"
+        ):
             _cli.experiment("conf/own_table.yaml", wrong)
     with pytest.raises(ConfigError, match=r"^production\.score\.input, which reads .*; allowed"):
         _cli.experiment("conf/production/digits.yaml", [score.format(inside / "*" / "*.csv")])
@@ -273,7 +275,9 @@ def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypa
     assert deploy() == ["pipeline/pcmac"]
     present.add("pipeline/pcmac")
     changed = tmp_path / "prefect.yaml"
-    changed.write_text(deployments.FILE.read_text("utf-8").replace("The quick start, a minute.", "Digits."), "utf-8")
+    changed.write_text(
+        deployments.FILE.read_text("utf-8").replace("The quick start; takes a minute.", "Digits."), "utf-8"
+    )
     monkeypatch.setattr(deployments, "FILE", changed)
     code = 1
     assert deploy() == ["pipeline/digits"]
@@ -299,7 +303,7 @@ def test_a_prefect_yaml_that_cannot_be_read_is_one_sentence_before_anything_star
     assert main(["up"]) == 2
     out, err = capsys.readouterr()
     assert out == "" and said in err and "Traceback" not in err
-    assert err.splitlines()[-1].startswith("prefect.yaml cannot be used (")
+    assert err.splitlines()[-1].startswith("prefect.yaml is not valid (")
     assert not (tmp_path / "runs" / "logs").exists()
 
 

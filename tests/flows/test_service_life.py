@@ -192,7 +192,7 @@ def _so_do_prefects_own_pages(service: Service, missing: Missing) -> None:
     found = service.ask("artifacts/filter", flow_runs={"id": {"any_": [run["id"]]}})
     kinds = {one["type"]: one for one in found if one["type"] != "progress"}
     rows = json.loads(kinds["table"]["data"])
-    errors = [row["error %"] for row in rows if row["method"] != "largest class"]
+    errors = [row["error %"] for row in rows if row["method"] != "always largest class"]
     assert len(errors) == 2 and all(float(error) < 50 for error in errors)
     for one in kinds.values():
         words = {run["name"]} if one["type"] == "table" else {"<h2", "odd or even"}
@@ -275,7 +275,7 @@ def _down_leaves_nothing_behind(service: Service) -> None:
         os.kill(one.pid, signal.SIGKILL)
     wait_for(lambda: not any(one.alive for one in killed), "both are gone")
     code, said, _ = service.here("status")
-    assert (code, said.count("died, see"), said.count("make up starts it again")) == (1, 2, 2)
+    assert (code, said.count("died, see"), said.count("make up restarts it")) == (1, 2, 2)
     assert service.call("down").returncode == 0
     assert service.processes() == {} and not (service.runs / "service").exists()
     for port in (service.prefect, service.mlflow):
@@ -301,7 +301,9 @@ def test_when_one_does_not_start_all_are_ended_and_one_sentence_names_the_log(se
     code, out, err = service.here("up")
     assert (code, out) == (1, "")
     last = err.splitlines()[-1]
-    assert last.startswith("up failed: prefect ended") and last.endswith(f"{service.runs}/logs/service-prefect.log")
+    assert last.startswith("up failed: prefect ended") and last.endswith(
+        f"(log: {service.runs}/logs/service-prefect.log)"
+    )
     assert "Traceback" not in err
     assert service.processes() == {} and not (service.runs / "service").exists()
 

@@ -71,7 +71,7 @@ def test_what_ends_is_started_again_once_and_the_status_says_it(
     assert world.look(one, 60) == [] and not watch.records(world.settings)
     world.dead.add(name)
     assert world.look(one, 60) == [name]
-    assert world.said == [f"{name} ended; it is started again in 1 s", f"{name} ended and was started again"]
+    assert world.said == [f"{name} ended; restarting it in 1 s", f"{name} ended and was restarted"]
     monkeypatch.setattr(service.deployments, "listing", lambda _: [])
     assert service.status(world.settings) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "restarted" in line]
@@ -88,7 +88,7 @@ def test_pauses_grow_and_after_five_times_it_is_given_up_until_make_up(
     assert [int(sentence.split()[-2]) for sentence in pauses[:5]] == [1, 2, 4, 8, 16]
     monkeypatch.setattr(service.deployments, "listing", lambda _: [])
     assert service.status(world.settings) == 1
-    assert "ended; not started again after 5 times in 10 minutes, see " in capsys.readouterr().out
+    assert "ended; given up after 5 restarts in 10 minutes: see " in capsys.readouterr().out
     world.dead.add("worker")
     assert set(world.look(one, 2000)) == {"worker"}  # the others are still looked after
 

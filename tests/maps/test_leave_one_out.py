@@ -142,5 +142,5 @@ def test_a_width_that_is_given_is_not_doubted(kind: str) -> None:
     model = LDSVMClassifier(map=kind, gamma=1e-8, n_basis=10, center_steps=5, tol=0.1, random_state=0)
     model.fit(X, y)
     model.fit(RowBlocks.arrays([(X, y)]))
-    with pytest.warns(UserWarning, match="so different scales"):
+    with pytest.warns(UserWarning, match="the scales of the columns"):
         model.set_params(gamma="auto").fit(X, y)

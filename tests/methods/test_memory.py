@@ -102,7 +102,7 @@ def test_refusal_is_one_sentence_before_anything_is_allocated() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert str(caught.value) == (
-        "not run: needs 26.8 GiB for the kernel matrix of 60,000 rows, 24.0 GiB are available; "
+        "not run: needs 26.8 GiB for the kernel matrix of 60,000 rows, but 24.0 GiB are available; "
         "use fewer rows or nystroem_svm"
     )
     assert peak < 2**20
@@ -112,7 +112,7 @@ def test_refusals_name_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(NotRun, match=r"for matrices of all pairs of 60,000 rows, .* or nystroem_svm$"):
         check_memory("nca_nn", {}, 60_000, 10, 784, available=24 * GIB)
     monkeypatch.setattr(machine, "available", lambda: GIB)
-    with pytest.raises(NotRun, match=r"for its arrays of 200,000 rows, 1\.0 GiB are available; use fewer rows$"):
+    with pytest.raises(NotRun, match=r"for its arrays of 200,000 rows, but 1\.0 GiB are available; use fewer rows$"):
         check_memory("nystroem_svm", {"reduce__n_components": 3000}, 200_000, 10, 784)
 
 

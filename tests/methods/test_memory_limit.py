@@ -110,7 +110,7 @@ def test_a_fit_that_needs_more_by_its_estimate_is_not_run(points: list[dict[str,
         trials = run_job(job("ldsvm", *points), Data(X, np.arange(3_000) % 2, X[:1], np.zeros(1, dtype=int)))
     assert {trial.failure and trial.failure.kind for trial in trials} == {Kind.NOT_RUN}
     assert {str(trial.failure).partition(";")[0] for trial in trials} == {
-        "not run: needs 34.3 MiB for its arrays of 3,000 rows, 1.0 MiB are available"
+        "not run: needs 34.3 MiB for its arrays of 3,000 rows, but 1.0 MiB are available"
     }
     assert [trial.failure for trial in run_job(job("ldsvm", *points), small())] == [None] * len(points)
 

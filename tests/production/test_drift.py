@@ -265,7 +265,9 @@ def test_gaps_that_come_are_named_with_both_shares_and_values_stay(column: str) 
     table[column] = table[column].mask(np.arange(400) % 3 == 0, None if column != "note" else "")
     drift = beside(table)
     assert not any(shift.drifted for shift in drift.inputs) and drift.share == pytest.approx(1 / 5)
-    assert len(drift.sentences) == 1 and drift.sentences[0].startswith(f"Gaps have become more or fewer in {column} (")
+    assert len(drift.sentences) == 1 and drift.sentences[0].startswith(
+        f"The share of missing values has changed in {column} ("
+    )
     (gaps,) = [one for one in drift.gaps if one.drifted]
     assert gaps.before == pytest.approx({"town": 0.02, "age": 0.05, "day": 0.01, "note": 0.1}.get(column, 0), abs=0.02)
     assert gaps.now > 0.33

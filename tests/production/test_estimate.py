@@ -107,9 +107,9 @@ def test_rows_unlike_the_training_make_it_doubtful(drift: Drift) -> None:
     sums = expected(P, P.argmax(axis=1), PRIOR)
     assert estimate(sums, drift, RULES, SURE).doubtful
     said = estimate(sums, NOTHING, RULES, SURE)
-    assert not said.doubtful and said.sentence.startswith("Estimated error, without labels: ")
+    assert not said.doubtful and said.sentence.startswith("Error estimated without labels: ")
 
 
 def test_all_of_the_rows_are_100_percent() -> None:
-    assert Estimate(0.49, 0.0, 1.0, doubtful=False).sentence.endswith(": 49 % (0 to 100 %).")
-    assert Estimate(0.0123, 0.00456, 0.999, doubtful=False).sentence.endswith(": 1.2 % (0.46 to 100 %).")
+    assert Estimate(0.49, 0.0, 1.0, doubtful=False).sentence.endswith(": 49 % (95 % interval 0 to 100 %).")
+    assert Estimate(0.0123, 0.00456, 0.999, doubtful=False).sentence.endswith(": 1.2 % (95 % interval 0.46 to 100 %).")

@@ -41,8 +41,8 @@ def test_a_gain_beyond_chance_promotes_and_says_so() -> None:
     assert verdict.promote and verdict.sentence == "Promoted: all 2 rules hold."
     assert [check.name for check in verdict.checks] == ["error_percent better", "mcnemar better"]
     assert verdict.checks[1].value == pytest.approx(mcnemar(40, 10))
-    assert judged({"evidence": "not_worse"}).sentence == "Promoted: the one rule holds."
-    assert judged({}, old=None).sentence == "No rules: promoted as the first."
+    assert judged({"evidence": "not_worse"}).sentence == "Promoted: the only rule holds."
+    assert judged({}, old=None).sentence == "Promoted as the first version: there are no rules."
 
 
 @pytest.mark.parametrize(("wrong", "promoted"), [(79, True), (80, False), (480, False)])
@@ -140,8 +140,9 @@ def test_a_model_that_a_constant_answer_beats_and_a_class_that_is_never_found_ar
     verdict = gate(GateConfig(), useless)
     assert verdict.promote  # nobody has asked for more
     assert verdict.sentence == (
-        "No rules: promoted as the first. Doubtful: always answering 'no' would be wrong in 2 % of the rows, the model "
-        "is in 2 %. Doubtful: no row of class 'yes' is found; for rare classes try params: {class_weight: balanced}."
+        "Promoted as the first version: there are no rules. Doubtful: always predicting 'no' would have an error of "
+        "2 %, and the model has 2 %. Doubtful: no row of class 'yes' is predicted correctly; for rare classes try "
+        "params: {class_weight: balanced}."
     )
     better = replace(score(15), classes=["no", "yes"], class_errors=[0.0, 0.75], confusion=[[980, 0], [15, 5]])
     assert gate(GateConfig(), better).doubts == ()
@@ -149,8 +150,8 @@ def test_a_model_that_a_constant_answer_beats_and_a_class_that_is_never_found_ar
         score(15), classes=["a", "b", "c"], class_errors=[0.0, 0.0, 0.0], confusion=[[90, 0, 0], [0, 9, 0], [0, 0, 0]]
     )
     assert gate(GateConfig(), rare).doubts == (
-        "Doubtful: no row is ever predicted as class 'c', and none of the holdout is of it; for rare classes try "
-        "params: {class_weight: balanced}.",
+        "Doubtful: class 'c' is never predicted, and has no row in the holdout; for rare classes try params: "
+        "{class_weight: balanced}.",
     )
     guessed = replace(rare, confusion=[[90, 0, 1], [0, 9, 0], [0, 0, 0]])
     assert gate(GateConfig(), guessed).doubts == ()
@@ -180,11 +181,11 @@ def answered(gain: int, loss: int, n: int = 60) -> Both:
         ({"threshold": 0.3}, "log_loss", 0.31, 0.4, "log_loss is 0.31, above 0.3"),
         ({"threshold": -0.3}, "neg_log_loss", -0.31, -0.4, "neg_log_loss is -0.31, below -0.3"),
         ({"min_absolute_change": 0.05}, "roc_auc", 0.93, 0.9,
-         "roc_auc rises by 0.03 from 0.9, needed: it rises by ≥ 0.05 (min_absolute_change)"),
+         "roc_auc rises by 0.03 from 0.9, needed: a rise by at least 0.05 (min_absolute_change)"),
         ({"min_relative_change": 0.3}, "log_loss", 0.3, 0.4,
-         "log_loss falls by 0.1 from 0.4, needed: it falls by ≥ 0.12 (min_relative_change)"),
+         "log_loss falls by 0.1 from 0.4, needed: a fall by at least 0.12 (min_relative_change)"),
         ({"min_relative_change": 0.3}, "neg_log_loss", -0.3, -0.4,
-         "neg_log_loss rises by 0.1 from -0.4, needed: it rises by ≥ 0.12 (min_relative_change)"),
+         "neg_log_loss rises by 0.1 from -0.4, needed: a rise by at least 0.12 (min_relative_change)"),
     ],
 )  # fmt: skip
 def test_rules_in_any_metric_know_which_way_is_better(
@@ -243,5 +244,5 @@ def test_a_metric_that_got_worse_is_said_without_a_minus() -> None:
         {"metrics": {"log_loss": {"min_relative_change": 0.3}}, "error_percent": {"min_absolute_change": 1}}
     )
     said = [check.sentence for check in gate(rules, *measured(0.5, 0.4, "log_loss"), (40, 10)).checks]
-    assert "log_loss rises by 0.1 from 0.4, needed: it falls by ≥ 0.12 (min_relative_change)" in said
+    assert "log_loss rises by 0.1 from 0.4, needed: a fall by at least 0.12 (min_relative_change)" in said
     assert not any(" by -" in sentence for sentence in said)

@@ -34,7 +34,7 @@ def test_a_challenger_is_promoted_and_refused_by_log_loss(place: Path, monkeypat
     ]  # fmt: skip
     assert second.verdict.checks[-1].value == pytest.approx(1e-4)
     text = verdict(second.verdict)
-    assert "| holds | log_loss better beyond chance (paired randomisation test) | enough evidence" in text
+    assert "| holds | log_loss significantly better (paired randomisation test) | enough evidence" in text
     X, y = made.prepared.arrays("test", "original")
     folder = record.place(made.config, made.prepared, made.config.problems[0], "ours")
     kept = record.answers(folder)

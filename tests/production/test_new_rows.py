@@ -97,7 +97,7 @@ def test_rows_in_other_files_are_new_where_their_keys_were_not_kept_and_it_is_sa
     changes = count_changes(reading, before, find_new(asked, reading, before))
     assert changes == Changes(5, before=4, lost=4, by_file=True)
     said = retraining.decide(ProductionConfig(model="m"), changes, None).sentence
-    assert "The champion's rows count as new where they are in other files now, since it was trained on more" in said
+    assert "Rows of the champion that are now in other files count as new, since it was trained on more" in said
 
 
 def test_rows_that_are_later_in_a_database(tmp_path: Path) -> None:

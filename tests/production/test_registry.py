@@ -55,7 +55,7 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
 ) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
     assert registry.get() is None
-    with pytest.raises(RegistryFailed, match=r"^No version of m is champion yet \(no model is registered\)"):
+    with pytest.raises(RegistryFailed, match=r"^m has no champion yet \(no model is registered\)"):
         registry.require()
     one = version(registry)
     assert registry.promote(one, None) and not registry.promote(one, None)
@@ -112,7 +112,7 @@ def test_looks_are_counted_before_there_is_a_version_and_what_is_acknowledged_is
     assert [registry.next_number(None), registry.next_number(None)] == [1, 2]
     registry.acknowledge("a digest")
     assert registry.acknowledged() == "a digest" and registry.get() is None
-    with pytest.raises(RegistryFailed, match=r"^No version of m is previous yet .*; a second promotion makes one\.$"):
+    with pytest.raises(RegistryFailed, match=r"^m has no previous yet .*; it gets one by a second promotion\.$"):
         registry.require(PREVIOUS)
 
 

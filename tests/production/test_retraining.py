@@ -83,7 +83,7 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     first = trained(settings, None)
     assert first.champion is None and first.verdict.promote
     assert (
-        promotion.inspect_data(settings, known(first)).decision.sentence == "skip: 0 new rows, production.least is 100."
+        promotion.inspect_data(settings, known(first)).decision.sentence == "skip: 0 new rows; production.least is 100."
     )
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
     found = promotion.inspect_data(settings, known(first))
@@ -256,7 +256,7 @@ def test_rows_that_came_late_are_counted_also_when_others_left(place: Path, date
     assert found() == Changes(0, 300, lost=1, beyond=then.time)
     decision = retraining.decide(RULES, found(), None)
     assert decision.action == "alarm"
-    said = f"The champion's latest time, {then.time}, is later than all that are there. If the champion was trained"
+    said = f"The champion's latest time, {then.time}, is later than all times in the data. If the champion was trained"
     assert said in decision.sentence
 
 
@@ -281,7 +281,7 @@ def test_rows_that_the_champion_or_the_training_has_seen_do_not_judge(place: Pat
     assert len(split.test) == 60 and not said and not X[2] & (X[0] | X[1])
     assert len(split.train) + len(split.validation) == (740 if kept else 440)
     repeated = (
-        f"200 new rows. {found.repeated} rows of new or changed files are known already, so they do not count as new."
+        f"200 new rows. {found.repeated} rows of new or changed files were known before, so they do not count as new."
     )
     assert retraining.decide(RULES, found, moved(0)).sentence.startswith(f"retrain: {repeated}")
 
@@ -314,12 +314,12 @@ def test_rows_that_judge_and_equal_others_are_left_out_and_it_is_said(place: Pat
     gone = 75 - len(split.test)
     assert 10 < gone < 40 and not X[2] & (X[0] | X[1])
     assert said == [
-        f"{gone} rows of the holdout equal rows of the training, the validation or the old data, so they were left out."
+        f"{gone} rows of the holdout were left out, since they equal rows for training or validation, or old rows."
     ]
     pd.concat([frame] * 40, ignore_index=True).to_parquet(place / "in" / "1.parquet")
     reading = new_rows.read(settings)
     with pytest.raises(
-        DataError, match=r" to validate, \d to judge, without those that equal other rows; allowed: .*10"
+        DataError, match=r" validation and \d holdout rows, without those that equal other rows; allowed: .*10"
     ):
         divide(settings, reading, new_rows.find_new(settings, reading, then))
 
@@ -352,8 +352,8 @@ def test_groups_that_the_champion_does_not_know_judge_first(place: Path) -> None
     assert reading.source.data.train.groups is not None
     known = (reading.source.data.train.groups[split.test] < 100).sum()
     assert known and said == [
-        f"{known} of the {len(split.test)} rows of the holdout are of groups that the champion was trained on, so it "
-        "may look better than it is."
+        f"{known} of the {len(split.test)} rows of the holdout belong to groups that the champion was trained on, so "
+        "it may look better than it is."
     ]
 
 
@@ -366,7 +366,7 @@ def test_sizes_of_two_kinds_are_refused(place: Path, sizes: tuple[float, float],
         assert len(divide(settings, reading, new)[0].validation) == round((300 - 45) * 0.25)
     else:
         with pytest.raises(
-            DataError, match=r"^split\.train=.*, split\.validation=.*: give two counts, or two fractions"
+            DataError, match=r"^split\.train=.*, split\.validation=.*; allowed: two counts, or two fractions"
         ):
             divide(settings, reading, new)
 
@@ -380,7 +380,7 @@ def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place:
     alarm = promotion.inspect_data(config(place, "production.least=200"), first)
     assert alarm.decision.action == "alarm" and alarm.drift is None and alarm.new == 150
     again = promotion.inspect_data(config(place, "production.least=200"), first, (), alarm.sha256)
-    assert again.decision.action == "skip" and again.decision.sentence.endswith("It was acknowledged.")
+    assert again.decision.action == "skip" and again.decision.sentence.endswith("A person has acknowledged this.")
     rows(51, 1).to_parquet(place / "in" / "1.parquet")
     assert (
         promotion.inspect_data(config(place, "production.least=200"), first, (), alarm.sha256).decision.action
@@ -392,7 +392,7 @@ def test_a_challenger_is_judged_once_also_when_another_one_came_between(place: P
     one, other, third = config(place), config(place, "seed=1"), config(place, "seed=2")
     digest = promotion.inspect_data(one, None).sha256
     judged = [{"mark": {"sha256": digest}, "asked": promotion.settings_digest(settings)} for settings in (one, other)]
-    said = "skip: 300 rows, on which a challenger was refused, rolled back or put in shadow already."
+    said = "skip: 300 rows, on which a challenger was already refused, rolled back or put in shadow."
     assert [promotion.inspect_data(each, None, judged).decision.sentence for each in (one, other)] == [said, said]
     assert promotion.inspect_data(third, None, judged).decision.action == "retrain"
     rows(20, 1).to_parquet(place / "in" / "1.parquet")
@@ -404,7 +404,7 @@ def test_rows_that_come_between_look_and_challenge_are_looked_at_first(place: Pa
     found = promotion.inspect_data(settings, None)
     promotion.challenge(settings, None, found.sha256)
     rows(200, 1).to_parquet(place / "in" / "1.parquet")
-    with pytest.raises(DataError, match=r"were changed after they were looked at; start again\.$"):
+    with pytest.raises(DataError, match=r"were changed after they were inspected; run again\.$"):
         promotion.challenge(settings, None, found.sha256)
 
 
@@ -433,7 +433,7 @@ def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch
         return found
 
     monkeypatch.setattr(new_rows, "load_source", load)
-    with pytest.raises(DataError, match=r"was changed while it was read; start again\.$"):
+    with pytest.raises(DataError, match=r"was changed while it was being read; run again\.$"):
         new_rows.read(settings)
 
 
@@ -452,7 +452,7 @@ def test_matrices_without_times_are_refused_before_anything_is_trained(place: Pa
     np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str))
     settings = config(place, f"dataset.path={place / 'm.npz'}", "dataset.drop=[]", "dataset.label=null")
     with pytest.raises(
-        DataError, match=r"npz data are one file, .* allowed: an array of times in it, dataset\.time\.$"
+        DataError, match=r"npz data are a single file, .* allowed: an array of times in it, dataset\.time\.$"
     ):
         promotion.inspect_data(settings, None)
     np.savez(place / "m.npz", X=frame[["a", "b"]], y=frame["label"].to_numpy(str), times=frame["when"])
@@ -469,7 +469,7 @@ def test_few_dates_divide_at_random_and_it_is_said(place: Path, dates: int) -> N
     new = new_rows.find_new(settings, reading, Mark("", time=0.0, rows=300))
     split, said = divide(settings, reading, new)
     assert len(split.test) == {1: 30, 2: 50, 3: 33}[dates] and new[split.test].all()
-    random = ["Rows were divided at random and not by dataset.time when: too many rows have the latest time."]
+    random = ["Rows were split at random, not by dataset.time when, since too many rows have the latest time."]
     assert said == (random if dates == 1 else [])
     frame.loc[300:, "when"] = np.where(np.arange(100) < 5, 1, 2)  # nearly all at the last moment
     frame.to_parquet(place / "in" / "0.parquet")
@@ -485,7 +485,7 @@ def test_a_label_of_the_latest_rows_only_is_learnt_and_judged(place: Path) -> No
     reading = new_rows.read(settings)
     split, said = divide(settings, reading, new_rows.find_new(settings, reading, Mark("", time=299.0)))
     assert said == [
-        "Rows were divided at random and not by dataset.time when: only the latest rows have some of the labels."
+        "Rows were split at random, not by dataset.time when, since only the latest rows have some of the labels."
     ]
     y = reading.source.data.train.y
     assert all((y[part] == "dog").any() for part in (split.train, split.validation, split.test))
@@ -503,7 +503,7 @@ def test_a_label_too_rare_for_all_parts_trains(place: Path, more: tuple[str, ...
         split, said = divide(settings, reading, np.arange(400) >= 300)
         y = reading.source.data.train.y
         assert (y[split.train] == "dog").any()
-        assert said in ([], ["Labels with too few rows for the holdout, so all of them are trained on: dog."])
+        assert said in ([], ["Labels with too few rows for the holdout, so that all their rows are for training: dog."])
         if more:
             groups = reading.source.data.train.groups
             assert groups is not None and not set(groups[split.train]) & set(groups[split.test])
@@ -513,7 +513,7 @@ def test_a_label_too_rare_for_all_parts_trains(place: Path, more: tuple[str, ...
 def test_a_holdout_that_leaves_a_part_empty_is_one_sentence(place: Path, holdout: float) -> None:
     settings = config(place, f"production.holdout={holdout}")
     reading = new_rows.read(settings)
-    with pytest.raises(DataError, match=rf"^production\.holdout {holdout:g}, with 100 new rows and 0 old ones, makes"):
+    with pytest.raises(DataError, match=rf"^production\.holdout={holdout:g} with 100 new and 0 old rows gives"):
         divide(settings, replace(reading, source=taken(reading.source, 100)), np.ones(100, bool))
 
 
@@ -674,15 +674,15 @@ def test_rows_and_drift_decide(new: int, drift: Drift | None, rules: dict[str, A
         (Changes(0, 300, late=100), None, {}, "alarm", "the champion was trained with a wrong time"),
         (Changes(0, 300, late=100), None, {"acknowledge": True}, "skip", "100 rows came late: "),
         (Changes(200, 300, late=100), moved(0), {}, "retrain", "100 rows came late: "),
-        (Changes(100, 300), moved(4), {}, "alarm", "go on with production.acknowledge=true."),
-        (Changes(100, 300), moved(4), {"acknowledge": True}, "retrain", "It was acknowledged."),
-        (Changes(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "It was acknowledged."),
+        (Changes(100, 300), moved(4), {}, "alarm", "run again with production.acknowledge=true."),
+        (Changes(100, 300), moved(4), {"acknowledge": True}, "retrain", "A person has acknowledged this."),
+        (Changes(100, 300), moved(0, ("dog",)), {"acknowledge": True}, "retrain", "A person has acknowledged this."),
         (
             Changes(100),
             moved(0),
             {"holdout": 0.001},
             "skip",
-            "production.holdout of 0.001 leaves 0 of them to judge, 10",
+            "production.holdout=0.001 leaves 0 of them for the holdout; 10",
         ),
         (Changes(100), moved(0), {"holdout": 0.1}, "retrain", "100 new rows."),
     ],
@@ -698,7 +698,7 @@ def test_numbers_and_reasons_read_as_sentences() -> None:
     assert moved(1).sentences == ["1 of 4 inputs has drifted (stability index): 0 (1.00)."]
     rules = ProductionConfig.model_validate({"model": "m", "drift": {"psi": 0.2}})
     decision = retraining.decide(rules, Changes(100, 300, lost=200, late=200), moved(4, ("dog",)))
-    causes = ["200 of", "200 rows came", "New labels are", "100 % of"]
+    causes = ["200 of", "200 rows came", "New labels raise", "100 % of"]
     starts = [*causes, "100 new", "4 of 4", "New labels: dog.", "Look"]
     assert [said.startswith(start) for said, start in zip(decision.reasons, starts, strict=True)] == [True] * 8
 
@@ -732,7 +732,7 @@ def test_the_search_is_around_the_champion() -> None:
     ("change", "message"),
     [
         ("production.method=linear", r'production.method "linear"'),
-        ("split.repeats=2", "production keeps one model"),
+        ("split.repeats=2", "production needs one model"),
         ("production.gate.error_percents=1", "error_percents"),
         ("production.holdout=1", "production.holdout"),
         ("production.model='a b'", "production.model"),
@@ -760,7 +760,7 @@ def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
     later = promotion.inspect_data(settings, known(first))
     assert later.drift is not None and later.drift.share == 0.5
     assert later.drift.sentences[0].startswith("1 of 4 inputs has drifted (stability index): town (")
-    assert later.drift.sentences[1].startswith("Gaps have become more or fewer in b (0 % to ")
+    assert later.drift.sentences[1].startswith("The share of missing values has changed in b (0 % to ")
     old = {key: value for key, value in first.facts["profile"].items() if key not in ("values", "gaps")}
     inputs = retraining.count_inputs(np.zeros((5, first.pipeline[:-1].transform(table(5, 2)).shape[1])))
     before = first.facts | {"profile": old | {key: getattr(inputs, key) for key in ("names", "edges", "counts")}}
@@ -782,7 +782,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     found = [
         f"{where} 'b' is a gap; training saw no gaps.",
         f"{where} 'town' is 'Kiel', and 99 more rows are like this; training saw the values 'Bonn', 'Ulm'.",
-        "Such rows are used all the same; production.schema=refuse would refuse them.",
+        "Such rows are used anyway; production.schema=refuse would refuse them.",
     ]
     assert promotion.inspect_data(settings, champion).decision.reasons[-4:-1] == tuple(found)
     ignored = promotion.inspect_data(config(place, "features=[table]", "production.schema=ignore"), champion)
@@ -790,7 +790,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     refusing = config(place, "features=[table]", "production.schema=refuse")
     edit = re.escape(f"edit {settings.results / 'schema.yaml'}.")
     with pytest.raises(
-        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained, .*; to allow more, {edit}"
+        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained .*; to allow more, {edit}"
     ):
         promotion.inspect_data(refusing, champion)
     prepared = promotion.challenge(settings, None).prepared

@@ -182,7 +182,7 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     two = register(1, one)
     assert registry.put_in_shadow(two, one) and registry.get(SHADOW) == two and registry.get() == one
     rules = RolloutConfig(shadow_rows=300, least_agreement=0)
-    with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: 0 rows were compared, and production\."):
+    with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: 0 rows were compared; production\."):
         rollout.promote(registry, rules)
     assert scored(registry, one, tmp_path).rows == 250
     assert scored(registry, one, tmp_path, "again.parquet").rows == 250
@@ -196,14 +196,16 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     assert rollout.compared(registry, two).rows == 310
     assert registry.tags(two)["ldsvm.agreement"] == every.text
     strict = RolloutConfig(shadow_rows=310, least_agreement=1)
-    with pytest.raises(RegistryFailed, match=r"of 310 rows, and production\.rollout\.least_agreement asks for 100\.0"):
+    with pytest.raises(RegistryFailed, match=r"of 310 rows; production\.rollout\.least_agreement asks for 100\.0"):
         rollout.promote(registry, strict)
     assert registry.get() == one
     said = rollout.promote(registry, rules)
     assert said.startswith("m version 2 is the champion now, m version 1 is previous; in shadow it gave the champion's")
     assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (two, one, None)
     assert registry.tags(two)["ldsvm.verdict"] == "promoted"
-    with pytest.raises(RegistryFailed, match=r"^No version of m is in shadow; a retraining with production\.rollout"):
+    with pytest.raises(
+        RegistryFailed, match=r"^No version of m is in shadow; to put one there, set production\.rollout"
+    ):
         rollout.promote(registry, rules)
 
 
@@ -217,8 +219,10 @@ def test_a_shadow_of_another_champion_is_neither_asked_nor_promoted(registry: Re
     registry.rollback()
     said: list[str] = []
     assert rollout.load(registry, one, said.append) is None
-    assert said[0].startswith("m version 3 has challenged version 2, but m version 1 is the champion, so it is in")
-    with pytest.raises(RegistryFailed, match="is in shadow no more; the next challenger"):
+    assert said[0].startswith(
+        "m version 3 has challenged version 2, but m version 1 is the champion, so it is no longer in"
+    )
+    with pytest.raises(RegistryFailed, match="is no longer in shadow; the next challenger"):
         rollout.promote(registry, RolloutConfig(force=True))
     assert registry.get() == one
     registry.rollback()
@@ -251,7 +255,7 @@ def test_a_shadow_that_failed_is_promoted_by_force_alone(
     whole = (Path(two.source) / MODEL).read_bytes()
     (Path(two.source) / MODEL).write_bytes(b"damaged")
     assert rollout.load(registry, one, said.append) is None
-    assert said[1].startswith("no challenger answers beside m version 1: m version 2 cannot be loaded")
+    assert said[1].startswith("no shadow comparison with m version 1: m version 2 cannot be loaded")
     with pytest.raises(RegistryFailed, match=r"^m version 2 is not promoted: its model cannot be loaded\.$"):
         rollout.promote(registry, RolloutConfig(force=True))
     (Path(two.source) / MODEL).write_bytes(whole)
@@ -284,15 +288,13 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
     data, said = scored("in")
     every = rollout.compared(registry, two)
     assert data.metrics["shadow_agreement_percent"] == 100 * every.share and data.metrics["shadow_rows"] == 250
-    assert f"m version 2, in shadow, gives the class of m version 1 for {every.text}" in said
-    assert "it may not be promoted yet: 250 rows were compared, and production.rollout.shadow_rows asks for 300" in said
+    assert f"m version 2, in shadow, agrees with m version 1 on {every.text}" in said
+    assert "it may not be promoted yet: 250 rows were compared; production.rollout.shadow_rows asks for 300" in said
     assert registry.get() == one
     (tmp_path / "more").mkdir()
     table(60, 2).to_parquet(tmp_path / "more" / "0.parquet")
     said = scored("more")[1]
-    assert (
-        "over all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
-    )
+    assert "in all scorings so far: " in said and "m version 2 is the champion now, m version 1 is previous; in" in said
     assert registry.get() == two and registry.get(SHADOW) is None
     (kind, more), event = news
     assert (kind, more, event.outcome, event.champion) == ("promoted", {"version": "2"}, "promoted", "2")
@@ -355,7 +357,7 @@ def test_old_versions_are_removed_with_their_files_but_for_those_with_an_alias(
     looks, facts = registry.next_number(two), registry.challenger_facts(two)
     assert retention.remove_versions(registry, None) == [] and retention.remove_versions(registry, 9) == []
     assert retention.remove_versions(registry, 1) == [
-        "m: versions 5, 6, 7 removed, as production.keep.versions is 1; the runs that made them stay"
+        "m: versions 5, 6, 7 removed (production.keep.versions is 1); their MLflow runs are kept"
     ]
     assert numbers(registry) == [1, 2, 3, 4, 8, 9] and registry.aliased() == {1, 2, 3, 4}
     assert Path(five.source).exists()  # version 9 has the same files
@@ -412,13 +414,13 @@ def test_what_has_passed_the_gate_is_promoted_or_put_in_shadow_unless_the_champi
     assert _rolled_out(trial, passed, registry, one, None)[0] == "promoted"  # there is no champion to stand beside
     assert _rolled_out(trial, passed, registry, two := again(registry, one, one), one) == (
         "in shadow",
-        "In shadow: all 2 rules hold. It answers beside m version 1, and may be promoted after 9 rows.",
+        "In shadow: all 2 rules hold. It now scores the same rows as m version 1, and may be promoted after 9 rows.",
     )
     assert registry.get() == one and registry.get(SHADOW) == two
     assert _rolled_out(at_once, passed, registry, three := again(registry, one, one), one)[0] == "promoted"
     for rules in (trial, at_once):
         late = again(registry, one, one)
-        said = "Refused: m version 3 has become the champion meanwhile."
+        said = "Refused: meanwhile m version 3 has become the champion."
         assert _rolled_out(rules, passed, registry, late, one) == ("refused", said)
     assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (three, one, None)
 
@@ -461,6 +463,6 @@ def test_old_scores_are_removed_and_nothing_else(
     assert retention.remove_scores(place / "now.parquet", "m", None) == []
     assert retention.remove_scores(place / "now.parquet", "m", 11) == []
     said = retention.remove_scores(place / "now.parquet", "m", 9)
-    assert said == [f"files 'old.parquet', '.stopped.csv.parts' removed from {place}, as production.keep.days is 9"]
+    assert said == [f"files 'old.parquet', '.stopped.csv.parts' removed from {place} (production.keep.days is 9)"]
     gone = {"old.parquet", "old.parquet.drift.json", ".stopped.csv.parts"}
     assert {path.name for path in place.iterdir()} == before - gone

@@ -98,10 +98,13 @@ def test_the_chunk_that_has_moved_is_named_when_it_comes(tmp_path: Path, trained
     scoring.score(job(tmp_path, half_moved()), model, lambda rows: done.__setitem__(0, rows), watch=watch)
     ((when, sentence),) = said
     assert when == 600  # rows done before this chunk: it is said with the chunk, not at the end
-    assert sentence.startswith("rows 601 to 800 do not look like the training: 100 % of the inputs have drifted; ")
+    assert sentence.startswith("rows 601 to 800 do not look like the training data: 100 % of the inputs have drifted; ")
     assert "The predicted classes have drifted" in sentence and "production.score.drift=stop" in sentence
     assert [alarm["rows"] for alarm in watch.alarms] == ["rows 601 to 800", "rows 801 to 1,000"]
-    assert watch.report().sentences[-1] == "2 chunks do not look like the training, the first of them rows 601 to 800."
+    assert (
+        watch.report().sentences[-1]
+        == "2 chunks do not look like the training data, the first of them rows 601 to 800."
+    )
     assert watch.report().numbers["drifted_inputs_percent"] == 100.0
     out = parquet.read_table(tmp_path / "out.parquet")
     assert out.num_rows == 1000 and not out.schema.metadata
@@ -113,7 +116,7 @@ def test_a_stop_keeps_what_was_scored_and_the_next_run_goes_on(
     model, then = trained
     asked, done = job(tmp_path, half_moved()), scoring._scored
     stopping = Watch(then, CLASSES, RULES, stop=True)
-    with pytest.raises(Alarm, match=r"^rows 601 to 800 .* no output was written: .*production\.score\.drift=warn\.$"):
+    with pytest.raises(Alarm, match=r"^rows 601 to 800 .* wrote no output: .*production\.score\.drift=warn\.$"):
         scoring.score(asked, model, watch=stopping)
     assert not asked.output.exists()
     assert stopping.rows == 800
@@ -173,7 +176,7 @@ def test_the_comparison_lies_beside_the_output_and_replaces_nothing_of_somebody_
     assert drift_file(tmp_path / "out.csv") == file  # an earlier one of ours
     for text in ("no JSON", "{}", "[]"):
         file.write_text(text, "utf-8")
-        with pytest.raises(DataError, match=r"out\.csv\.drift\.json: exists and is no comparison of scored rows"):
+        with pytest.raises(DataError, match=r"out\.csv\.drift\.json exists and is not a comparison of scored rows"):
             drift_file(tmp_path / "out.csv")
 
 

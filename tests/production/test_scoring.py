@@ -185,7 +185,9 @@ def test_an_output_is_written_by_one_run_and_no_chunk_of_a_stopped_one_gets_in(t
 
     def disturbed(rows: int) -> None:
         if rows == 80:
-            said = r"out\.parquet: another run is writing this file; wait for its end, or choose another output\.$"
+            said = (
+                r"out\.parquet: another run is writing this file; wait until it has ended, or choose another output\.$"
+            )
             with pytest.raises(DataError, match=said):
                 score(other, fitted())
         if rows == 120:
@@ -249,8 +251,12 @@ def test_a_damaged_chunk_is_made_again(tmp_path: Path, damage: str) -> None:
             {},
             r"column 'b' is infinite .* in row 131, counted from 1 without a header;",
         ),
-        (table(0), {}, r"holds no rows"),
-        (table(), {"keep": ("class",)}, r"^production\.score\.keep has 'class', a name that the output uses itself"),
+        (table(0), {}, r"holds column names but no rows"),
+        (
+            table(),
+            {"keep": ("class",)},
+            r"^production\.score\.keep has 'class', a name that the output uses for its own columns",
+        ),
         (table(), {"keep": ("id", "z0")}, r"keep has 'z0'"),
         (table(), {"output": Path("out.txt")}, r"must end in \.parquet or \.csv"),
         (table(), {"input": "nowhere.parquet"}, r"no such file"),
@@ -358,7 +364,7 @@ def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) ->
     asked = job(tmp_path, output=tmp_path / f"out{suffix}")
     for other in (b"", b"class,margin,model\n" * (suffix == ".parquet"), b"a,class,margin,z1,model\n", b'"\xff\n'):
         asked.output.write_bytes(other)
-        with pytest.raises(DataError, match=r"out\.\w+: exists and is no output of a scoring, so it is kept"):
+        with pytest.raises(DataError, match=r"out\.\w+ exists and is not an output of a scoring"):
             score(asked, None)
         assert asked.output.read_bytes() == other
     asked.output.unlink()
@@ -366,7 +372,7 @@ def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) ->
     assert score(replace(asked, rows=30), fitted(2)) == 250  # an output of another model and other columns
     if suffix == ".parquet":
         table().to_parquet(asked.output)
-        with pytest.raises(DataError, match="is no output of a scoring"):
+        with pytest.raises(DataError, match="is not an output of a scoring"):
             score(asked, None)
 
 
@@ -438,9 +444,9 @@ def test_a_missing_value_of_text_is_a_missing_number(tmp_path: Path) -> None:
             'a,b,c,id\n1,2,3,x\n1,2,3,"x\n1,2,3,x\n',
             r'a quotation mark \("\) in row 2, ' r"counted from 1 without a header, is never closed;",
         ),
-        ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' is there 2 times; names must differ"),
+        ("a,b,c,id,a\n1,2,3,x,4\n", "the column 'a' occurs 2 times; names must be unique"),
         ("a;b;c;id\n1;2;3;4\n", "columns 'a', 'b', 'c', .* are missing; .*the columns are 'a;b;c;id'"),
-        ("", r"in\.csv: is empty; a table needs"),
+        ("", r"in\.csv is empty; a table needs"),
     ],
 )
 def test_a_fault_of_text_is_named_with_its_row(
@@ -499,7 +505,7 @@ def test_a_repeated_name_is_one_sentence(tmp_path: Path) -> None:
     asked = job(tmp_path)
     columns = [pa.array([1.0])] * 5
     parquet.write_table(pa.Table.from_arrays(columns, names=["a", "b", "c", "id", "a"]), tmp_path / "in.parquet")
-    with pytest.raises(DataError, match="the column 'a' is there 2 times; names must differ"):
+    with pytest.raises(DataError, match="the column 'a' occurs 2 times; names must be unique"):
         score(asked, fitted())
 
 
@@ -522,7 +528,7 @@ def test_an_output_is_never_where_the_next_run_looks_for_its_input(
     table(5).to_parquet(tmp_path / "in" / "0.parquet")
     asked = Scoring(f"{tmp_path}/{given}", tmp_path / output, NAMES, None, (), 40, "m version 1")
     if refused:
-        with pytest.raises(DataError, match=r"would be read as a part of the input .*; choose another place\."):
+        with pytest.raises(DataError, match=r"would be read as a part of the input .*; choose another output\."):
             score(asked, fitted())
     else:
         assert score(asked, fitted()) == score(asked, fitted()) == 5
@@ -558,15 +564,13 @@ def test_cells_that_the_schema_does_not_allow_are_said_or_refused(tmp_path: Path
         f"{file}: row 88, "
         f"counted from 1 without a header, column 'a' is 87, and 2 more rows are like this; training saw 0 to 86.",
     ]
-    assert remarks(check, "scored")[2:] == [
-        "Such rows are scored all the same; production.schema=refuse would refuse them."
-    ]
+    assert remarks(check, "scored")[2:] == ["Such rows are scored anyway; production.schema=refuse would refuse them."]
     before = (tmp_path / "out.parquet").read_bytes()
     with pytest.raises(
         DataError,
         match=r"row 51, "
         r"counted from 1 without a header, column 'town' is 'Oslo'; .*\n"
-        r"So nothing was scored, as production\.schema=refuse says; to allow more, edit ",
+        r"So nothing was scored \(production\.schema is refuse\); to allow more, edit ",
     ):
         score(replace(asked, allowed=allowed, schema="refuse"), model)
     assert (tmp_path / "out.parquet").read_bytes() == before and not list(tmp_path.glob(".*"))

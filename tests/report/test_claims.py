@@ -76,10 +76,10 @@ def test_claims_are_read_back(tmp_path: Path) -> None:
             "claims=[{text: t, of: [our], than: [NN]}]",
             'names the method "our", which is unknown (did you mean "ours"?)',
         ),
-        ("claims=[{text: t, of: [ours]}]", "give than, at_most, or both"),
+        ("claims=[{text: t, of: [ours]}]", "a claim needs than, at_most, or both"),
         ("vary={key: seed, values: [1], label: seed}", 'key "vary.values" has value [1]'),
-        ("vary={key: seed, values: [1, 2], label: seed, show: 3}", "allowed: in show, one of the values 1, 2"),
-        ("vary={key: seed, values: [1, 2], label: seed, show: true}", "allowed: in show, one of the values 1, 2"),
+        ("vary={key: seed, values: [1, 2], label: seed, show: 3}", "show must be one of the values 1, 2"),
+        ("vary={key: seed, values: [1, 2], label: seed, show: true}", "show must be one of the values 1, 2"),
         ("vary={key: seed, valus: [1, 2], label: seed}", '(did you mean "values"?)'),
     ],
 )

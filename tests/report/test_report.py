@@ -93,7 +93,7 @@ def test_the_last_row_is_what_the_largest_class_alone_would_give() -> None:
     )
     for outcome, error in ((one, "50.00"), (mean, "37.50")):
         header, rows = tables.detail([BAD, outcome])
-        assert rows[-1] == ["largest class", error, *["–"] * (len(header) - 2)]
+        assert rows[-1] == ["always largest class", error, *["–"] * (len(header) - 2)]
         assert tables.main([BAD, outcome])[1][-1] == rows[-1][: len(rows[-1]) - len(tables.MORE)]
         assert len(tables.more([BAD, outcome])[1]) == 1
     assert len(tables.detail([BAD])[1]) == 1  # nothing was judged
@@ -177,6 +177,17 @@ def test_importances_are_drawn_by_column_the_first_twenty() -> None:
     (picture,) = build.pictures(config, config.problems[0], unused, found)
     assert picture.name == "importances_ours" and picture.caption.startswith("The 20 most important of 30 columns: ")
     assert picture.drawing.png.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [("early_stopping", "the validation error stopped improving."), (None, "of an unknown reason.")],
+)
+def test_a_training_says_in_words_why_it_stopped(stop: str | None, said: str) -> None:
+    config, unused = load_config("conf/digits.yaml", root=ROOT), cast(Any, None)
+    found = Outcome(Path("x"), (replace(FIRST, stop_reason=stop, importances={}),))
+    (picture,) = build.pictures(config, config.problems[0], unused, found)
+    assert picture.caption.endswith(f"Training stopped because {said}")
 
 
 @pytest.mark.slow

@@ -105,10 +105,10 @@ def test_an_alarm_is_acknowledged_by_who_has_seen_these_rows() -> None:
         ([], "There is no champion yet."),
         (
             LIFE[:1],
-            "Version 1 is the champion since 2026-11-01 03:30, with an error of 5.0 % (4 to 6) on rows with labels.",
+            "Version 1 has been the champion since 2026-11-01 03:30, with an error of 5.0 % (4 to 6) on labelled rows.",
         ),
-        (LIFE[:2], "On 900 rows without labels of 2026-11-02 03:30 it is estimated at 5.5 % (5 to 6)."),
-        (LIFE, "Version 1 is the champion since 2026-11-07 03:30, with an error of 5.0 % (4 to 6)"),
+        (LIFE[:2], "On 900 unlabelled rows of 2026-11-02 03:30, its error is estimated at 5.5 % (5 to 6)."),
+        (LIFE, "Version 1 has been the champion since 2026-11-07 03:30, with an error of 5.0 % (4 to 6)"),
     ],
 )
 def test_what_the_page_says_first(life: list[Event], said: str) -> None:

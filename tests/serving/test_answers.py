@@ -108,7 +108,7 @@ def test_cells_that_the_schema_does_not_allow(rule: str, people: Any, serving: C
         found = answer.json()
         assert answer.status_code == (400 if rule == "refuse" else 200)
         if rule == "refuse":
-            assert found["error"] == f"{said} The request is refused, as production.schema=refuse says."
+            assert found["error"] == f"{said} The request is refused (production.schema is refuse)."
         else:
             assert [one["class"] for one in found["answers"]] == ["old", "old"]
             assert found.get("remarks", []) == ([said] if rule == "warn" else [])
@@ -127,11 +127,11 @@ def test_the_short_way_and_the_long_way_find_the_same_rows_odd(people: Any) -> N
 
 
 BAD = {
-    "nothing": (b"", "The request is no JSON (Expecting value, line 1"),
-    "no JSON": (b"rows", "The request is no JSON (Expecting value, line 1"),
-    "cut": (b'{"rows": [[1, 2', "The request is no JSON (Expecting "),
-    "more after it": (b'{"rows": [[1, 2]]} x', "The request is no JSON (Extra data"),
-    "no UTF-8": (b'{"rows": [["\xff"]]}', "The request is no UTF-8, from byte 13 on; allowed: UTF-8."),
+    "nothing": (b"", "The request is not valid JSON (Expecting value, line 1"),
+    "no JSON": (b"rows", "The request is not valid JSON (Expecting value, line 1"),
+    "cut": (b'{"rows": [[1, 2', "The request is not valid JSON (Expecting "),
+    "more after it": (b'{"rows": [[1, 2]]} x', "The request is not valid JSON (Extra data"),
+    "no UTF-8": (b'{"rows": [["\xff"]]}', "The request is not UTF-8 from byte 13 on; allowed: UTF-8."),
     "a number": (b"7", "The request is 7; allowed: an object such as"),
     "null": (b"null", "The request is None; allowed: an object such as"),
     "no rows": (b"{}", "The request has 0 of the keys that hold rows; allowed:"),
@@ -143,8 +143,8 @@ BAD = {
     "a row that is a text": (b'{"rows": ["x"]}', "Row 1, counted from 1 without a header, is 'x'; the model needs"),
     "a row that is too short": (b'{"rows": [[1, 2], [1]]}', "Row 2, counted from 1 without a header, has 1 cells;"),
     "an absent column": (b'{"rows": [{"age": 1}]}', "Row 1, counted from 1 without a header, has no column 'height';"),
-    "NaN": (b'{"rows": [[NaN, 2]]}', "The request has NaN, which is no JSON; allowed: finite numbers"),
-    "inf": (b'{"rows": [[-Infinity, 2]]}', "The request has -Infinity, which is no JSON; allowed: finite numbers"),
+    "NaN": (b'{"rows": [[NaN, 2]]}', "The request has NaN, which is not JSON; allowed: finite numbers"),
+    "inf": (b'{"rows": [[-Infinity, 2]]}', "The request has -Infinity, which is not JSON; allowed: finite numbers"),
     "an infinite number": (b'{"rows": [[1e999, 2]]}', "Row 1, counted from 1 without a header, has inf in column"),
     "a gap": (b'{"rows": [[1, null]]}', "Row 1, counted from 1 without a header, has no value in column 'age';"),
     "a word": (b'{"rows": [[1, "x"]]}', "Row 1, counted from 1 without a header, has 'x' in column 'age';"),
@@ -152,7 +152,7 @@ BAD = {
     "an object": (b'{"rows": [{"age": 1, "height": {}}]}', "Row 1, counted from 1 without a header, has {} in column"),
     "a large number": (b'{"rows": [[1, %s]]}' % (b"9" * 400), "Row 1, counted from 1 without a header, has a number"),
     "a larger number": (b'{"rows": [[1, %s]]}' % (b"9" * 5000), "The request has a number with too many digits;"),
-    "half a character": (b'{"rows": [[1, "\\ud800"]]}', "The request has \\ud800, half of a pair and no character;"),
+    "half a character": (b'{"rows": [[1, "\\ud800"]]}', "The request has \\ud800, half of a surrogate pair;"),
     "a key twice": (b'{"rows": [{"age": 1, "age": 2, "height": 3}]}', "The request has the key 'age' more than once"),
     "deep": (b'{"rows": %s1%s}' % (b"[" * 50_000, b"]" * 50_000), "The request is nested too deeply; allowed:"),
     "probabilities": (b'{"rows": [[1, 2]], "probabilities": 1}', "probabilities is 1; allowed: true or false."),
@@ -160,7 +160,7 @@ BAD = {
     "no split": (b'{"dataframe_split": [1]}', "dataframe_split needs columns, a list of names, and data,"),
     "a split twice": (
         b'{"dataframe_split": {"columns": ["age", "age"], "data": [[1, 2]]}}',
-        "dataframe_split has a column more than once; allowed: once.",
+        "dataframe_split names a column more than once; allowed: once.",
     ),
     "a short row of a split": (
         b'{"dataframe_split": {"columns": ["age", "height"], "data": [[1]]}}',
@@ -168,16 +168,16 @@ BAD = {
     ),
 }  # fmt: skip
 BAD_CSV = {
-    "nothing": (b"", "The request is no table of CSV: No columns to parse from file."),
-    "no rows": (b"height,age\n", "The request has no rows; allowed: at least one below"),
+    "nothing": (b"", "The request is not valid CSV: No columns to parse from file."),
+    "no rows": (b"height,age\n", "The request has no rows; allowed: at least one row below"),
     "an absent column": (b"height\n1\n", "The request has no column 'age'; the model needs"),
     "a word": (b"height,age\n1,x\n", "Row 1, counted from 1 without a header, has 'x' in column 'age';"),
     "a gap": (b"height,age\n1,\n", "Row 1, counted from 1 without a header, has '' in column 'age';"),
-    "more cells": (b"height,age\n1,2\n1,2,3,4\n", "The request is no table of CSV: Error tokenizing data."),
-    "more cells in all rows": (b"height,age\n1,2,3\n1,2,3\n", "The request is no table of CSV: Error tokenizing data."),
+    "more cells": (b"height,age\n1,2\n1,2,3,4\n", "The request is not valid CSV: Error tokenizing data."),
+    "more cells in all rows": (b"height,age\n1,2,3\n1,2,3\n", "The request is not valid CSV: Error tokenizing data."),
     "a column twice": (b"height,age,age\n1,2,3\n", "The request has column 'age' more than once; allowed: once."),
-    "a quote": (b'height,age\n1,"2\n', "The request is no table of CSV: "),
-    "no UTF-8": (b"height,age\n1,\xff\n", "The request is no UTF-8, from byte 14 on; allowed: UTF-8."),
+    "a quote": (b'height,age\n1,"2\n', "The request is not valid CSV: "),
+    "no UTF-8": (b"height,age\n1,\xff\n", "The request is not UTF-8 from byte 14 on; allowed: UTF-8."),
 }
 
 
@@ -202,7 +202,7 @@ def test_a_model_that_fails_is_answered_without_its_reason(people: Any, serving:
 
 
 def test_a_misspelt_column_that_may_be_absent_is_a_remark(shop: Any, serving: Callable[..., Any]) -> None:
-    said = ["There is no column 'town', a gap now, but an unknown column 'Town'."]
+    said = ["There is no column 'town', which counts as missing, but an unknown column 'Town'."]
     with serving(shop, schema="warn") as client:
         known = {"age": 30, "town": "Ulm", "x": 1}
         for row, remarks in (({"age": 30, "Town": "Ulm"}, said), ({"age": 30}, None), (known, None)):

@@ -120,10 +120,11 @@ def test_the_folder_follows_the_alias(
     shelf.promote(1, people)  # a rollback
     assert following.look() == folder.state() == State(1, "versions/1-run1/model.skops", "", 2)
     assert shelf.copied == [1, 2, 3]
-    assert [line for line in caplog.messages if "answers" in line] == [
-        "people version 1 answers", caplog.messages[2], "people version 3 answers", "people version 1 answers",
+    assert [line for line in caplog.messages if "answer" in line] == [
+        "people version 1 now answers", caplog.messages[2], "people version 3 now answers",
+        "people version 1 now answers",
     ]  # fmt: skip
-    assert caplog.messages[2].endswith("; version 1 still answers")
+    assert caplog.messages[2].endswith("; version 1 goes on answering")
 
 
 def test_a_store_that_is_away_is_opened_again(shelf: Shelf, folder: Folder, people: Any) -> None:

@@ -26,7 +26,7 @@ def test_routes_and_methods_that_are_not_there(people: Any, serving: Callable[..
         assert answer.json()["error"].startswith("There is nothing at '/nothing'; allowed: POST /predict,")
         answer = client.get("/predict")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-        assert answer.json()["error"].startswith("GET is not for this path; allowed: POST /predict,")
+        assert answer.json()["error"].startswith("GET is not allowed for this path; allowed: POST /predict,")
         for path in ("/health", "/nothing"):  # gunicorn would warn in the log of each body
             assert client.ask("HEAD", path).content == b""
 
@@ -40,7 +40,7 @@ def test_without_a_version_the_server_lives_but_is_not_ready(serving: Callable[.
 
 def test_a_request_that_is_too_large(people: Any, serving: Callable[..., Any]) -> None:
     table = rows(2_000).to_numpy().tolist()
-    sentence = "The request has more than 1,000 bytes; allowed: fewer rows at a time."
+    sentence = "The request has more than 1,000 bytes; send fewer rows at a time."
 
     async def pieces() -> Any:  # without a content-length
         for _ in range(100):

@@ -89,7 +89,7 @@ def test_csv_of_numbers_is_answered(logged: tuple[str, Any, Any]) -> None:
     assert status == 200 and json.loads(text) == {"predictions": right[:9].tolist()}
     for body, said in {
         "height,age\n1,2\n3,\n": "Row 2, counted from 1 without a header, has '' in column 'age'",
-        "height,age\n1,2\n3,4,5,6\n": "The request is no table of CSV: ",
+        "height,age\n1,2\n3,4,5,6\n": "The request is not valid CSV: ",
     }.items():
         status, text = answer(loaded, body)
         assert status == 400 and said in text and "trace" not in text and ".py" not in text
@@ -225,7 +225,7 @@ def test_requests_are_checked_against_the_schema(
     said = "The request: row 2, counted from 1 without a header, column 'age' is 131; training saw 20 to 69."
     assert status == (400 if rule == "refuse" else 200)
     assert (f"{said} The request is refused" in text) == (rule == "refuse")
-    assert (f"{said} The request is answered all the same." in caplog.text) == (rule == "warn")
+    assert (f"{said} The request is answered anyway." in caplog.text) == (rule == "warn")
     (tmp_path / "schema.yaml").write_text("age: {least: 0, largest: 150}\n")
     monkeypatch.setenv("LDSVM_SCHEMA_FILE", str(tmp_path / "schema.yaml"))
     assert answer(mlflow.pyfunc.load_model(shop[0]), odd)[0] == 200

@@ -104,7 +104,7 @@ def test_a_lock_that_stays_is_a_failure_that_may_pass(file: Path, opened: bool, 
         write(tracker)
     assert failure.value.transient
     said = sentence(failure.value, file)
-    assert said == "was locked by another process for 0.1 s; try again when that one is done."
+    assert said == "was locked by another process for 0.1 s; run again when it is done."
     write(tracker)
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_taken_away_is_noticed_and_not_made_anew(file: Path, lose
     there = file.exists()
     with pytest.raises(TrackingFailed) as failure:
         write(tracker)
-    assert sentence(failure.value, file) == "was removed or replaced while it was in use; start again."
+    assert sentence(failure.value, file) == "was removed or replaced while it was in use; run again."
     assert not failure.value.transient
     assert file.exists() == there
 
@@ -185,7 +185,7 @@ def other_version(file: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
 
 
-DAMAGED = "is no SQLite database or is damaged; move it away, and start again."
+DAMAGED = "is not an SQLite database, or is damaged; move it away, and run again."
 UNWRITABLE = "cannot be written to; make it and its folder writable, or choose another with paths.runs."
 allowed_all = pytest.mark.skipif(os.geteuid() == 0, reason="this user may write everywhere")
 
@@ -194,7 +194,7 @@ allowed_all = pytest.mark.skipif(os.geteuid() == 0, reason="this user may write 
     ("spoil", "said"),
     [
         (junk, DAMAGED),
-        (folder, "is a folder; allowed: a file, so move the folder away."),
+        (folder, "is a folder; allowed: a file. Move the folder away."),
         (read_only, UNWRITABLE),
         pytest.param(forbidden, UNWRITABLE, marks=allowed_all),
         pytest.param(forbidden_folder, UNWRITABLE, marks=allowed_all),

@@ -33,7 +33,7 @@ def npz(train: Found, test: Found | None, spec: FileSpec) -> tuple[Rows, Rows | 
     if test is None:
         return rows, inside
     if inside is not None:
-        raise DataError(f"{train.given}: holds X_test, but dataset.test_path is given too; name one test set.")
+        raise DataError(f"{train.given}: holds X_test, but dataset.test_path is also given; allowed: one test set.")
     with _opened(test) as archive:
         return rows, _archived(archive, test.given, spec, "")
 
@@ -60,7 +60,7 @@ def _archived(archive: Mapping[str, Any], given: str, spec: FileSpec, ending: st
     label = f"{spec.label or 'y'}{ending}"
     if label not in archive and spec.label is not None and f"y{ending}" in archive:
         rule = "leave dataset.label out for the array 'y'"
-        raise DataError(f"{given}: there is no array {shown(label)}, which dataset.label names; {rule}.")
+        raise DataError(f"{given}: dataset.label is {shown(label)}, but there is no such array; {rule}.")
     y = values.labels(_row(archive, given, label, X.shape[0]), f"{given}: array {shown(label)}")
     extras: dict[str, NDArray[Any]] = {}
     readers = {"groups": (spec.group, values.groups), "times": (spec.time, values.times)}
@@ -135,9 +135,11 @@ def _float32(array: NDArray[Any]) -> NDArray[np.float32]:
 def _checked(X: Any, given: str, name: str) -> Any:
     """Return X (N, D) if it is finite but for missing values and not empty; a sparse one with sorted columns."""
     if 0 in X.shape:
-        raise DataError(f"{given}: {name} has {X.shape[0]} rows and {X.shape[1]} columns; at least one each is needed.")
+        raise DataError(
+            f"{given}: {name} has {X.shape[0]} rows and {X.shape[1]} columns; at least one of each is needed."
+        )
     if X.shape[1] > WIDEST:
-        raise DataError(f"{given}: {name} has {X.shape[1]:,} columns; allowed are at most {WIDEST:,}.")
+        raise DataError(f"{given}: {name} has {X.shape[1]:,} columns; allowed: at most {WIDEST:,}.")
     if hasattr(X, "indptr"):
         X.sum_duplicates()
         which = np.unique(np.searchsorted(X.indptr, np.flatnonzero(np.isinf(X.data)), side="right") - 1)
@@ -146,7 +148,7 @@ def _checked(X: Any, given: str, name: str) -> Any:
     if len(which):
         raise DataError(
             f"{given}: {name} is infinite or beyond ±3.4e38, the range of float32, in {row_list(which)}; "
-            "allowed are finite numbers and missing values."
+            "allowed: finite numbers and missing values."
         )
     return X
 
@@ -175,11 +177,11 @@ def _svmlight(found: Found) -> tuple[Any, NDArray[Any]]:
     with faults.reading(path, "svmlight"), opening.uncompressed(path) as stream:
         for block in opening.blocks(stream, path):
             if len(block) == opening.BLOCK and b"\n" not in block:  # such as a hole in a file, or zeros
-                raise DataError(f"{path}: has a row of more than {len(block):,} bytes; allowed are shorter ones.")
+                raise DataError(f"{path}: has a row of more than {len(block):,} bytes; allowed: shorter rows.")
     with faults.reading(path, "svmlight"), opening.uncompressed(path) as stream:
         X, y = load_svmlight_file(stream, dtype=np.float32, zero_based=True)
     if not len(y):
-        raise DataError(f"{found.given}: holds no rows; at least one is needed.")
+        raise DataError(f"{found.given} holds no rows; at least one is needed.")
     return X, values.labels([optional("pyarrow").array(y)], f"{found.given}: the label")
 
 

@@ -113,7 +113,7 @@ def _refuse_other_types(name: str, pieces: Sequence[Any], given: str, spelling: 
     for kind in (piece.type for piece in pieces):
         if not (is_text(kind) or is_number(kind) or is_day(kind)):
             raise DataError(
-                f"{given}: column {shown(name)} is of type {kind}; allowed are numbers, words, yes/no, dates and "
+                f"{given}: column {shown(name)} is of type {kind}; allowed: numbers, words, yes/no, dates and "
                 f"texts{rule}."
             )
 
@@ -165,7 +165,7 @@ def _numbers(name: str, pieces: Sequence[Any], what: str, given: str, spelling: 
     read = [spelling.number(piece) if is_text(piece.type) else piece for piece in pieces]
     if not all(is_number(piece.type) for piece in read):
         numbers.matrix({name: [*pieces]}, given, first, _rule(name, spelling), spelling=spelling)  # raises
-        raise DataError(f"{what} holds values that are no numbers; {_rule(name, spelling)}.")
+        raise DataError(f"{what} holds values that are not numbers; {_rule(name, spelling)}.")
     codes = _joined(piece.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for piece in read)
     numbers.refuse_infinite(np.flatnonzero(np.abs(codes) > LARGEST) + first, name, given)
     return codes
@@ -227,7 +227,7 @@ def _way(parts: Sequence[Any], column: Column, what: str, spelling: Spelling) ->
         known = next(part for part in parts if len(part))
         rule = f", or {say_first(column.name)}" if spelling.section == DATASET else ""
         raise DataError(
-            f"{what} has dates such as {shown(known[0].as_py())}, whose month may be either number; write "
+            f"{what} has dates such as {shown(known[0].as_py())}, where either number may be the month; write "
             f"2024-12-31{rule}."
         )
     return best[0]
@@ -255,7 +255,7 @@ class _Others:
         """Raise `DataError` where there were any."""
         if self._rows:
             rows = row_list(np.concatenate(self._rows))
-            raise DataError(f"{self.what} has {self._value} in {rows}; allowed are {self.allowed}: {self.rule}.")
+            raise DataError(f"{self.what} has {self._value} in {rows}; allowed: {self.allowed}; {self.rule}.")
 
 
 def frame(X: Codes, columns: Sequence[Column]) -> Any:

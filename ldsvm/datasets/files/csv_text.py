@@ -205,7 +205,9 @@ def _scanned(path: Path, style: Style, _size: int, _changed: int) -> tuple[Style
     if encoding == "utf-8" and not _decodes(decoder, b"", final=True):
         encoding = "cp1252"
     if given == "utf-8" and encoding != "utf-8":
-        raise DataError(f"{path}: is no UTF-8 text; leave dataset.encoding out, or set it to what it is, as to cp1252.")
+        raise DataError(
+            f"{path} is not UTF-8 text; leave dataset.encoding out, or set it to the file's encoding, such as cp1252."
+        )
     style = replace(style, encoding=given or ("latin-1" if encoding == "cp1252" and undefined else encoding))
     if doubted:
         with opening.source(path, style) as text:

@@ -40,11 +40,11 @@ def check_address(given: str) -> None:
     --------
     >>> check_address("postgresql://me:12345@host/clinic")
     Traceback (most recent call last):
-    ValueError: allowed: an address without a password; PGPASSWORD or the file ~/.pgpass may have it
+    ValueError: allowed: an address without a password; put it in PGPASSWORD or the file ~/.pgpass
     """
     parts = urlsplit(given)
     if parts.password is not None or any("passw" in key.lower() for key in parse_qs(parts.query, True)):
-        raise ValueError("allowed: an address without a password; PGPASSWORD or the file ~/.pgpass may have it")
+        raise ValueError("allowed: an address without a password; put it in PGPASSWORD or the file ~/.pgpass")
     if not given.startswith((SQLITE, POSTGRES)):
         raise ValueError(f"allowed: {RULE}")
 

@@ -67,10 +67,10 @@ def look(spec: FileSpec, header: bool | None = None) -> Looked:
         spec, sentences = _as_text(spec, found, header)
     columns, index = _columns(found, spec)
     if not spec.header:
-        sentences.append(f"The columns are c0 to c{len(columns) - 1}: the first line is a row, and holds no names.")
+        sentences.append(f"The columns are c0 to c{len(columns) - 1}: the first line holds values, not names.")
         if spec.label is None:
             spec = replace(spec, label=[*columns][-1])
-            sentences.append(f"The last one, {spec.label}, is taken for the label; --label names another one.")
+            sentences.append(f"The last one, {spec.label}, is used as the label; choose another with --label.")
         elif spec.label not in columns:
             raise DataError(
                 f"{spec.path}: has no names of columns in its first line, so {shown(spec.label)} is none; allowed for "
@@ -104,7 +104,9 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
     file, delimiter = found.files[0], csv_text.DELIMITERS[found.format]
     with faults.reading(file, found.format):
         encoding = csv_text.found_encoding(file, Style(delimiter, encoding=spec.encoding))
-    said = [f"{file.name} is read as {encoding}, since it is no UTF-8; see that ä, € and the like are right."]
+    said = [
+        f"{file.name} is read as {encoding}, since it is not UTF-8; check that characters such as ä and € are right."
+    ]
     if header is None:
         header = has_header(file, Style(delimiter, encoding=spec.encoding), spec.label)
         if not header and spec.label in csv_text.stream(file, Style(delimiter, encoding=spec.encoding))[0]:
@@ -114,7 +116,7 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
             )
     said = said if encoding != "utf-8" and spec.encoding is None else []
     if opening.has_single_quotes(file, Style(delimiter, encoding=encoding)):
-        said.append("Single quotes around values ('a') are read as double ones are, and are no part of them.")
+        said.append("Single quotes around values ('a') are read like double quotes, and removed.")
     return replace(spec, header=header), said
 
 

@@ -63,7 +63,9 @@ def find(spec: FileSpec) -> tuple[Found, Found | None]:
         return train, None
     test = _looked_up(spec.test_path, spec.format, None)
     if train.format != test.format and not {train.format, test.format} <= set(TABLES):
-        raise DataError(f"{spec.path} is {train.format} but {spec.test_path} is {test.format}: both must be alike.")
+        raise DataError(
+            f"{spec.path} is {train.format} but {spec.test_path} is {test.format}: both must have the same format."
+        )
     return train, test
 
 
@@ -96,7 +98,7 @@ def _locate(given: str, format: str | None, label: str | None) -> Found:
     elif glob.has_magic(given):
         found = _matching(given, format)
     else:
-        raise DataError(f"{given}: there is no such file or folder.")
+        raise DataError(f"{given}: no such file or folder.")
     if found.format == "text" and not path.is_dir():
         raise DataError(f"{given}: format text needs a folder with one subfolder per class.")
     if found.format not in (*TABLES, "text") and len(found.files) > 1:
@@ -118,7 +120,9 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
             return found
     chosen = format or (formats[0] if len(formats) == 1 else "text")
     if format is None and len(formats) > 1:
-        raise DataError(f"{given}: holds files of {len(formats)} formats, name one of {', '.join(formats)} as format.")
+        raise DataError(
+            f"{given}: holds files of {len(formats)} formats; set dataset.format to one of {', '.join(formats)}."
+        )
     if chosen == "text":
         texts = _texts(given, classes)
         tables = [file for file in texts if _ending_of(file.name)] if format is None else []
@@ -130,7 +134,7 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
     if not files and chosen in DELIMITERS:
         files = tuple(file for file in kinds if uncompressed_name(file).endswith(LOOSE))
     if not files:
-        raise DataError(f"{given}: holds no {chosen} file, that is none ending in {', '.join(ENDINGS[ending])}.")
+        raise DataError(f"{given}: holds no {chosen} file (ending in {', '.join(ENDINGS[ending])}).")
     return Found(given, chosen, folder, files)
 
 
@@ -142,7 +146,10 @@ def _partitioned(given: str, folder: Path, format: str | None) -> Found | None:
     if not files or not formats <= set(TABLES):
         return None
     if len(formats) > 1:
-        raise DataError(f"{given}: holds files of {len(formats)} formats, name one of {', '.join(sorted(formats))}.")
+        raise DataError(
+            f"{given}: holds files of {len(formats)} formats; set dataset.format to one of "
+            f"{', '.join(sorted(formats))}."
+        )
     return Found(given, formats.pop(), folder, tuple(files), partitions(given, folder, files))
 
 
@@ -166,7 +173,7 @@ def _check_name(folder: Path) -> None:
     try:
         folder.name.encode()  # it is going to be a label
     except UnicodeEncodeError as error:
-        raise DataError(f"{shown(folder.name)}: the name of this class folder is no UTF-8; rename it.") from error
+        raise DataError(f"{shown(folder.name)}: the name of this class folder is not UTF-8; rename it.") from error
 
 
 def _matching(given: str, format: str | None) -> Found:
@@ -176,7 +183,9 @@ def _matching(given: str, format: str | None) -> Found:
         raise DataError(f"{given}: no file matches this pattern.")
     formats = sorted({_format_of(file) for file in files}) if format is None else [format]
     if len(formats) > 1:
-        raise DataError(f"{given}: matches files of {len(formats)} formats ({', '.join(formats)}); they must be alike.")
+        raise DataError(
+            f"{given}: matches files of {len(formats)} formats ({', '.join(formats)}); all must have the same."
+        )
     # The plain folders in front do not belong to the files' names, so that a moved folder keeps them.
     return Found(given, formats[0], _fixed(Path(pattern)), files)
 
@@ -203,7 +212,7 @@ def _format_of(path: Path) -> str:
     found = _ending_of(path.name)
     if found is None:
         raise DataError(
-            f"{path}: its name does not tell the format; name it as dataset.format, one of {', '.join(FORMATS)}."
+            f"{path}: its name does not tell the format; set dataset.format to one of {', '.join(FORMATS)}."
         )
     return found
 

@@ -40,7 +40,9 @@ def inventory(spec: FileSpec) -> list[Part]:
         where = (
             "an array of times in it, dataset.time" if found.format == "npz" else "a table, or an NPZ file with times"
         )
-        raise DataError(f"{found.given}: {found.format} data are one file, so none can be new; allowed: {where}.")
+        raise DataError(
+            f"{found.given}: {found.format} data are a single file, so new rows cannot be told apart; allowed: {where}."
+        )
     return [_part(file, found, spec) for file in found.files]
 
 

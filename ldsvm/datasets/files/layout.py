@@ -48,7 +48,7 @@ class Layout:
         more = [name for name in known if name not in expected] if self.closed else []
         if more:
             raise DataError(
-                f"{file}: has a column {shown(more[0])}, which {self.first} has not; "
+                f"{file} has a column {shown(more[0])}, which {self.first} lacks; "
                 "list it in dataset.drop, or the inputs in dataset.columns."
             )
 
@@ -90,7 +90,7 @@ def check_unique(known: Sequence[str], file: Path) -> None:
     """Raise `DataError` when two of the columns ``known`` of a file have one name."""
     name, times = Counter(known).most_common(1)[0] if known else ("", 1)
     if times > 1:
-        raise DataError(f"{file}: the column {shown(name)} is there {times} times; names must differ.")
+        raise DataError(f"{file}: the column {shown(name)} occurs {times} times; names must be unique.")
 
 
 def _refuse_index(inputs: Sequence[str], known: Sequence[str], file: Path, index: Sequence[str]) -> None:
@@ -99,7 +99,8 @@ def _refuse_index(inputs: Sequence[str], known: Sequence[str], file: Path, index
     nameless = next((name for name in inputs if NAMELESS.fullmatch(name)), None)
     if nameless is not None:
         raise DataError(
-            f"{file}: column {known.index(nameless)} has no name but {shown(nameless)}, as row numbers have; {rule}."
+            f"{file}: column {known.index(nameless)} has no name ({shown(nameless)}), so it seems to hold row numbers; "
+            f"{rule}."
         )
     named = next((name for name in inputs if name in index), None)
     if named is not None:
@@ -123,9 +124,13 @@ def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Pa
 def _check_clashes(roles: dict[str, tuple[str, ...]]) -> None:
     """Refuse a column that is dropped and used, and a label among the inputs; groups and times may be inputs too."""
     if "text" in roles and roles["columns"]:
-        raise DataError("dataset.text and dataset.columns are both given; a text is the only input, so name one.")
+        raise DataError(
+            "dataset.text and dataset.columns are both given; allowed: one of them, since a text is the only input."
+        )
     for role, others in (("drop", [*roles]), ("label", ["text", "columns", "group", "time"])):
         for other in others:
             both = set(roles[role]) & set(roles.get(other, ())) if role != other else set()
             if both:
-                raise DataError(f"{shown(min(both))} is both dataset.{role} and dataset.{other}; a column has one use.")
+                raise DataError(
+                    f"{shown(min(both))} is both dataset.{role} and dataset.{other}; a column can have only one use."
+                )

@@ -17,7 +17,7 @@ from ldsvm.datasets.files.reading import read_found
 from ldsvm.datasets.files.spec import FileSpec
 
 READING = "5"  # raise it when the same files are read into other content: prepared files are then made anew
-LICENCE = "The user's own files; their terms are not known here."
+LICENCE = "Your own files; their licence is not known."
 
 
 def load(spec: FileSpec, *, name: str, cache_dir: Path) -> Dataset:
@@ -99,10 +99,14 @@ def _keep_apart(sets: list[Found], cache_dir: Path, kept: Path) -> None:
         if all(folder.is_relative_to(kept) for folder in folders):
             continue
         if any(folder.is_relative_to(cache_path) for folder in folders):
-            raise DataError(f"cache_dir={str(cache_dir)!r} holds files of {found.given}: choose a folder of its own.")
+            raise DataError(
+                f"cache_dir={str(cache_dir)!r} holds files of {found.given}; choose another folder for prepared data."
+            )
         deep = found.format == "text" or "**" in found.given or bool(found.values)
         if deep and cache_path.is_relative_to(found.root.resolve()):
-            raise DataError(f"cache_dir={str(cache_dir)!r} is inside {found.given}: choose a folder of its own.")
+            raise DataError(
+                f"cache_dir={str(cache_dir)!r} is inside {found.given}; choose another folder for prepared data."
+            )
 
 
 def _image_shape(found: Found) -> tuple[int, int] | None:

@@ -111,7 +111,7 @@ def _refuse_other_types(columns: Mapping[str, Column], given: str, first: int, r
     wrong = [columns[name] for name, fault in found.items() if fault]
     rules = dict.fromkeys(one for column in wrong for one in _remedies(column, spelling) or [rule])
     more = len(faulty) - faults.SHOWN_NAMES
-    listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are no numbers" if more > 0 else "")
+    listed = ", ".join(faulty[: faults.SHOWN_NAMES]) + (f" and {more} more are not numbers" if more > 0 else "")
     raise DataError(
         f"{given}: column{'s' * (len(faulty) > 1)} {listed}, but inputs must be numbers; {'; '.join(rules)}."
     )
@@ -172,7 +172,7 @@ def _width(name: str, column: Column, given: str, first: int) -> int | None:
     )
     known = lengths[lengths >= 0]
     if not len(known) or known[0] == 0:
-        raise DataError(f"{given}: column {shown(name)} holds lists without numbers; allowed are lists of one length.")
+        raise DataError(f"{given}: column {shown(name)} holds lists without numbers; allowed: lists of one length.")
     other = np.flatnonzero((lengths >= 0) & (lengths != known[0]))
     if len(other):
         raise DataError(
@@ -236,7 +236,7 @@ def refuse_infinite(which: NDArray[np.int64], name: str, given: str) -> None:
     if len(which):
         raise DataError(
             f"{given}: column {shown(name)} is infinite or beyond ±3.4e38, the range of float32, in "
-            f"{row_list(which)}; allowed are finite numbers and missing values."
+            f"{row_list(which)}; allowed: finite numbers and missing values."
         )
 
 

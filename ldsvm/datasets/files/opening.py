@@ -76,8 +76,8 @@ def in_utf8(path: Path, encoding: str | None) -> Iterator[bytes]:
         except UnicodeError as error:
             why = error.reason if isinstance(error, UnicodeDecodeError) else error
             raise DataError(
-                f"{path}: is no {encoding} text ({why}); set dataset.encoding to what it is, such as utf-8, cp1252 or "
-                "utf-16, or leave it out to have it found out."
+                f"{path} is not {encoding} text ({why}); set dataset.encoding to the file's encoding, such as utf-8, "
+                "cp1252 or utf-16, or leave it out to have it detected."
             ) from error
 
 

@@ -65,4 +65,4 @@ def check_apart(values: Values, names: Sequence[str], file: Path) -> None:
     """Raise `DataError` where a column of a file has the name of one that its folders give."""
     both = next((name for name in values if name in names), None)
     if both is not None:
-        raise DataError(f"{file}: has a column {shown(both)}, as its folders have; rename one of them.")
+        raise DataError(f"{file} has a column {shown(both)}, as its folders have; rename one of them.")

@@ -58,7 +58,7 @@ def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
             where = "the header" if row < 0 else row_list([row])
             raise DataError(
                 f'{path}: no separator follows a closing quotation mark (") in {where}; '
-                'a mark inside a quoted field must be doubled, "" and not \\".'
+                'a mark inside a quoted field must be doubled (""), not escaped (\\").'
             )
         if len(buffer) > ROOM:
             return

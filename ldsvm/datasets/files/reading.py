@@ -69,8 +69,8 @@ def _check_fields(format: str, spec: FileSpec) -> None:
         if getattr(spec, field) not in (None, (), True) and field not in FIELDS[format]:
             allowed = ", ".join(("path", "test_path", "format", *FIELDS[format]))
             raise DataError(
-                f"{spec.path}: dataset.{field} means nothing for format {format}, so leave dataset.{field} out; "
-                f"allowed are {allowed}."
+                f"{spec.path}: dataset.{field} does not apply to format {format}; leave dataset.{field} out; "
+                f"allowed: {allowed}."
             )
 
 
@@ -87,7 +87,7 @@ def _check_alike(train: Rows, test: Rows, given: str, given_test: str) -> None:
         if found != found_test:
             raise DataError(
                 f"{what} differ: {found} in the training set of {given}, but {found_test} in the test set of "
-                f"{given_test}; both must be alike."
+                f"{given_test}; both must be the same."
             )
 
 

@@ -134,7 +134,7 @@ def _names_of_digits(name: str, text: Any) -> Column:
     if len(found) < 2:
         return _constant(name, "category", found, text)
     if len(found) == len(known) >= FEW:
-        return Column(name, "identifier", reason="every row has a number of its own")
+        return Column(name, "identifier", reason="every row has a different number")
     if len(found) > MOST:
         return Column(name, "too many values", reason=f"{len(found):,} values in {len(known):,} rows")
     return Column(name, "category")
@@ -151,7 +151,7 @@ def _number(name: str, pieces: Sequence[Any]) -> Column:
     if len(found) < 2:
         return _constant(name, "number", found, every)
     if whole and ID.search(name) and len(found) == len(values) >= FEW:
-        return Column(name, "identifier", reason="every row has a number of its own")
+        return Column(name, "identifier", reason="every row has a different number")
     return Column(name, "number")
 
 
@@ -187,8 +187,8 @@ def _no_dates(name: str, known: Any, found: Any) -> Column:
 def _doubt(column: Column, value: str) -> str:
     now = f"a {column.role}" if column.used else "left out"
     return (
-        f"{shown(column.name)} may hold dates, such as {shown(value)}, but no value tells whether the day or the month "
-        f"is first, so it is {now}; {say_first(column.name)}, or date (month first)."
+        f"{shown(column.name)} may hold dates, such as {shown(value)}, but no value tells whether day or month comes "
+        f"first, so it is {now}; {say_first(column.name)}, or date (month first)."
     )
 
 
@@ -230,7 +230,7 @@ def listed(columns: Sequence[Column]) -> list[str]:
 
     Examples
     --------
-    >>> listed([Column("age", "number"), Column("id", "identifier", reason="every row has a number of its own")])
+    >>> listed([Column("age", "number"), Column("id", "identifier", reason="every row has a different number")])
     ["Columns: number 'age'.", "Left out: 'id' (identifier: every row has a number of its own)."]
     """
     used = [(role, [column.name for column in columns if column.role == role]) for role in INPUTS]

@@ -87,12 +87,14 @@ def _unpack(archive: ZipFile, members: Sequence[ZipInfo], path: Path, place: Pat
     names = {member: PurePosixPath(member.filename.replace("\\", "/")) for member in members}
     visible = {member: name for member, name in names.items() if not any(map(_is_hidden, name.parts))}
     if not visible:
-        raise DataError(f"{path}: holds no files.")
+        raise DataError(f"{path} holds no files.")
     for member, name in visible.items():
         if name.is_absolute() or ".." in name.parts or ":" in name.parts[0]:
-            raise DataError(f"{path}: holds {shown(member.filename)}, a place of its own; allowed: names of files.")
+            raise DataError(
+                f"{path} holds {shown(member.filename)}, which is outside the archive; allowed: relative paths."
+            )
         if member.flag_bits & 1:
-            raise DataError(f"{path}: is encrypted; unpack it, and name what was in it.")
+            raise DataError(f"{path}: is encrypted; unpack it, and give the unpacked file or folder.")
     parts = [name.parts for name in visible.values()]
     shared = 0  # folders that all are in
     while (
@@ -135,7 +137,9 @@ def _rows(path: Path, book: Any, wanted: str | None) -> list[tuple[Any, ...]]:
     """Return the rows that hold something, of the wanted sheet, or of the only one that has such rows."""
     if wanted is not None and wanted not in book.sheetnames:
         near, known = faults.nearest(wanted, book.sheetnames), faults.names(book.sheetnames)
-        raise DataError(f"{path}: dataset.sheet is {shown(wanted)}, which it has not{near}; its sheets are {known}.")
+        raise DataError(
+            f"{path}: dataset.sheet is {shown(wanted)}, but there is no such sheet{near}; the sheets are {known}."
+        )
     sheets = [sheet for sheet in book.worksheets if wanted in (None, sheet.title)]
     every = {sheet.title: [row for row in sheet.iter_rows(values_only=True) if any(v is not None for v in row)]
              for sheet in sheets}  # fmt: skip

@@ -173,9 +173,9 @@ class Spelling:
         return [] if len(strays) else list(dict.fromkeys(found))
 
     def _known(self) -> list[tuple[str, str]]:
-        percent = (PERCENT, "write % in all cells, or in none")
+        percent = (PERCENT, "write % in all cells or in none")
         if not self.section:
-            number = "write numbers as 1234.5, without other marks"
+            number = "write numbers like 1234.5, without other marks"
             gap = (MISSING, "leave cells empty, None or NaN, where {marks} marks missing values")
             return [*((pattern, number) for pattern in (COMMA, THOUSANDS, DOTTED, SPACED, QUOTED)), percent, gap]
         decimal = f'set {self.section}.decimal to "," if the comma is the decimal mark'
@@ -189,7 +189,7 @@ class Spelling:
         else:
             numbers = [
                 (DOTTED, f'{key} "." if 1.234 is a thousand, and write 1,5 where 1.5 is meant'),
-                (POINT, "write decimal commas alone, 1,5 and not 1.5"),
+                (POINT, "write all decimals with a comma, 1,5 and not 1.5"),
                 (THOUSANDS, "write no separators of thousands, 1234567 and not 1,234,567"),
             ]
         numbers += [(SPACED, f'{key} " "'), (QUOTED, f"""{key} "'\"""")]

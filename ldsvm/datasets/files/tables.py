@@ -158,7 +158,7 @@ def _opened(
         read = columns.read(plan.names)
         inputs = {name: read[name] for name in plan.inputs}
     if not sum(map(len, read[plan.label])):
-        raise DataError(f"{found.given}: holds no rows, only names of columns; at least one is needed.")
+        raise DataError(f"{found.given} holds column names but no rows; at least one row is needed.")
     return {name: read[name] for name in others}, inputs, plan
 
 

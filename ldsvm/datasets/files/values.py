@@ -38,7 +38,7 @@ def labels(column: Column, what: str) -> NDArray[Any]:
         found = _texts(trimmed, what, "classes must be whole numbers or text", shared)
         missing = (found == None) | (found == "")  # noqa: E711  (element by element)
     if missing.all():
-        raise DataError(f"{what} holds no label at all; at least one row must have a class.")
+        raise DataError(f"{what} holds no labels; at least one row must have one.")
     if missing.any():
         found[missing] = None
     return found
@@ -119,7 +119,7 @@ def groups(column: Column, what: str) -> NDArray[Any]:
     try:
         return np.concatenate([spelled(piece) for piece in column])
     except pa.ArrowInvalid as error:
-        raise DataError(f"{what} holds bytes that are no UTF-8 text; groups must have a spelling.") from error
+        raise DataError(f"{what} holds bytes that are not UTF-8 text; allowed: text, numbers or dates.") from error
 
 
 def _common(types: list[Any]) -> Any:
@@ -142,7 +142,7 @@ def _cast(column: Column, target: Any, what: str) -> NDArray[Any]:
     try:
         return np.concatenate([pc.cast(piece, options=options).to_numpy(zero_copy_only=False) for piece in column])
     except pa.ArrowInvalid as error:
-        raise DataError(f"{what} holds a value that {target} cannot hold; allowed are smaller ones.") from error
+        raise DataError(f"{what} holds a value too large for {target}.") from error
 
 
 def spelled(piece: Any) -> NDArray[Any]:

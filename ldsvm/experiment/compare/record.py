@@ -1,7 +1,7 @@
-"""One method on one problem, computed or found again: search, fit the winner, judge it, keep the result.
+"""One method on one problem: search, fit the winner, judge it and store the result, or find a stored one.
 
-Fits and clocks run in the process of the runner. A result lies in a folder of its own before anybody else hears of it,
-named by a digest of what it depends on: whoever would compute the same again finds it instead.
+Fits and timings run in the process of the runner. A result is stored in its own folder before anything else uses it;
+the folder is named by a digest of all that the result depends on, so that the same computation finds it instead.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def settle(
     runner: Runner,
     executor: Executor | None = None,
 ) -> None:
-    """Let one method compete on one split and write the result to its folder, whole or not at all."""
+    """Compute the result of one method on one split and write it to its folder, completely or not at all."""
     result, judged = compete(config, prepared, problem, name, runner, on_trials, on_step, executor)
     check_code()
     results.write(result, place(config, prepared, problem, name), partial(_keep, judged, result.split == 0))
@@ -92,7 +92,7 @@ def settle(
 def give_up(
     config: Config, splits: Sequence[Prepared], problem: ProblemConfig, name: str, failure: Failure, since: float
 ) -> None:
-    """Write why a method has no result on the splits that it did not come to. since: when the run began."""
+    """Write why a method has no result on the remaining splits. since: when the run began."""
     estimator = config.methods[name].estimator
     for prepared in splits:
         folder, number = place(config, prepared, problem, name), prepared.seed - config.seed

@@ -100,10 +100,10 @@ def find(folder: Path) -> Result | None:
         return None
     try:
         if not stored_arrays.intact(folder):
-            raise ValueError("its files are not what was written")
+            raise ValueError("its files have changed since they were written")
         return read(folder)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        text = f"{folder / FILE} is left out: it cannot be read ({error}); run it again."
+        text = f"{folder / FILE} is left out, since it cannot be read ({error}); run it again."
         warnings.warn(text, UserWarning, stacklevel=2)
         return None
 

@@ -1,4 +1,4 @@
-"""What an experiment file may say about the costs of mistakes."""
+"""The section costs of an experiment file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ldsvm.metrics import Costs
 
 
 class CostsConfig(BaseModel, frozen=True, extra="forbid"):
-    """What mistakes cost, of two classes of which the one that sorts last is to be found.
+    """The costs of mistakes, for two classes. The positive class is the one whose label sorts last.
 
-    missed: a row of that class that is not found; false_alarm: a row of the other class that is taken for it. Only
-    their ratio decides about the threshold.
+    missed: cost of a row of the positive class that is predicted as negative.
+    false_alarm: cost of a row of the negative class that is predicted as positive. Only the ratio of the two matters to
+    the threshold.
     """
 
     missed: float = Field(ge=0, allow_inf_nan=False)
@@ -22,7 +23,7 @@ class CostsConfig(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _something_costs(self) -> CostsConfig:
         if self.missed == self.false_alarm == 0:
-            raise ValueError("allowed: missed or false_alarm above 0")
+            raise ValueError("missed or false_alarm must be above 0")
         return self
 
     @property
@@ -32,7 +33,7 @@ class CostsConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 def measured(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a file's tree with the metric cost where it has costs."""
+    """Return a file's tree, with the metric cost added if it has costs."""
     metrics = data.get("metrics", ["error"])
     if data.get("costs") is None or not isinstance(metrics, list) or "cost" in metrics:
         return data

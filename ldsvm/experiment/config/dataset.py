@@ -1,4 +1,4 @@
-"""What an experiment file may say about its data."""
+"""The section dataset of an experiment file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ,_+().-]*$", max_le
 
 
 class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which data: a name of the catalogue, or, with `path`, the user's own files under a name of their choice.
+    """The data: a data set of the catalogue, or your own files.
 
-    path, test_path: file, folder or glob, archive, workbook or database, the second for an official test set; format by
-    the names' endings unless given. header: whether the first line of a table of text holds names; encoding: None where
-    it is to be found out. label, columns, drop, text, group, time: columns of a table, see
-    `ldsvm.datasets.files.FileSpec`. decimal, thousands, missing_values: how it writes numbers, and gaps among them.
-    sheet: of a workbook; table, query: of a database.
-    missing: what happens to rows with missing values; unlabelled: to those without a label, which missing: drop leaves
-    out too. classes: the labels to keep, all by default. options: of generated data.
+    name: the name in the catalogue, or, with `path`, any name for your own data.
+    path: your own data: a file, folder, glob, archive, workbook or database. test_path: the same for an official test
+    set.
+    format: of the files; None tells it by the ending of their names.
+    header: whether the first line of a text table holds column names. encoding: None detects it.
+    label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`.
+    decimal, thousands, missing_values: the decimal mark, the mark between thousands, and the marks of missing values.
+    sheet: the sheet of a workbook. table, query: the table, or a SELECT, of a database.
+    missing: what to do with missing values: "refuse" them, "drop" their rows, or "impute" the median of the training
+    rows.
+    unlabelled: what to do with rows without a label: "refuse" or "drop" (missing "drop" drops them too).
+    classes: the labels to keep (default: all). options: parameters of generated data.
     """
 
     name: Name
@@ -53,7 +58,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def files(self) -> FileSpec | None:
-        """What to read of the user's own files; None for a name of the catalogue."""
+        """How to read the user's own files; None for a data set of the catalogue."""
         if self.path is None:
             return None
         return FileSpec(
@@ -77,7 +82,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _labels(cls, value: Any) -> Any:
         if isinstance(value, list) and any(isinstance(v, bool) or not isinstance(v, int | str) for v in value):
-            raise ValueError("allowed: whole numbers and words; words that YAML takes for true or false need quotes")
+            raise ValueError("allowed: whole numbers and words; words such as yes and no need quotes in YAML")
         return value
 
     @model_validator(mode="after")
@@ -85,7 +90,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
         if self.path is None:
             given = [f.name for f in fields(FileSpec) if f.name in self.model_fields_set]
             if given:
-                raise ValueError(f"allowed: {', '.join(given)} together with path, the user's own files")
+                raise ValueError(f"allowed: {', '.join(given)} with path only, that is, for your own files")
         elif self.options:
-            raise ValueError("allowed: options for generated data of the catalogue, not together with path")
+            raise ValueError("allowed: options for generated data of the catalogue only, without path")
         return self

@@ -1,4 +1,4 @@
-"""What an experiment file may say about a fit over blocks of rows: who does it, and on how large blocks."""
+"""The key executor of a method: how it is fitted over blocks of rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ Report = Callable[[str], object]
 
 
 class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
-    """Who fits a method over blocks of the prepared rows, which are then read from their files and never all at once.
+    """How a method is fitted over blocks of rows, which are read from files and never held in memory all at once.
 
-    kind: serial (one block after the other), threads (several at a time), ray (processes, here or on a cluster whose
-    hosts have `paths.cache` under the same name; large tables become features there, too). workers: of the last two, 2
-    by default. address: host:port of the head of a running Ray cluster, or auto; None starts one here for each fit.
-    threads: of each of Ray's workers, 1 by default; the other kinds have n_jobs. memory_mib: what all workers together
-    may keep rows and features in, None for half of what is free or limits.fit_mib allow, which does not bind fits on
-    Ray. rows: of a block.
+    kind: serial (one block after the other), threads (several at a time), or ray (processes on this machine or on a
+    cluster whose hosts have `paths.cache` under the same path; features of large tables are computed there too).
+    workers: number of threads or of Ray's processes (default: 2).
+    address: host:port of the head of a running Ray cluster, or auto; None starts one on this machine for each fit.
+    threads: of each of Ray's workers (default: 1); the other kinds use n_jobs.
+    memory_mib: memory in MiB in which all workers together may keep rows and features. None: half of the free memory,
+    or of limits.fit_mib, which does not apply on Ray.
+    rows: number of rows of a block.
     """
 
     kind: Literal["serial", "threads", "ray"]
@@ -45,9 +47,9 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _go_together(self) -> ExecutorConfig:
         if self.kind == "serial" and self.workers is not None:
-            raise ValueError("allowed: workers with kind threads or ray")
+            raise ValueError("allowed: workers with kind threads or ray only")
         if self.kind != "ray" and (self.address is not None or self.threads is not None):
-            raise ValueError("allowed: address and threads with kind ray")
+            raise ValueError("allowed: address and threads with kind ray only")
         return self
 
     @property
@@ -57,14 +59,14 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def starts_ray(self) -> bool:
-        """Whether a Ray is wanted, and none is named."""
+        """Whether Ray is needed and no address is given."""
         return self.kind == "ray" and self.address is None
 
     @contextmanager
     def joined(self) -> Iterator[ExecutorConfig]:
-        """Start a Ray here where one is wanted and none is named, and give it a name: fits elsewhere join it.
+        """Start Ray on this machine if it is needed and no address is given; yield the settings with its address.
 
-        So it is started once for many fits, and ended in good order when one of them is not. Raises ClusterFailed.
+        So it is started once for many fits, and ended properly when one of them fails. Raises ClusterFailed.
         """
         if not self.starts_ray:
             yield self
@@ -97,8 +99,8 @@ class ExecutorConfig(BaseModel, frozen=True, extra="forbid"):
         """Return rows as blocks: of a mapped array (N, D) the file's name and row numbers, with labels y (N,)."""
         if issparse(X):
             raise NotRun(
-                "not run: sparse features cannot be divided into blocks of rows; allowed: without executor, or with "
-                "pca among the features."
+                "not run: sparse features cannot be divided into blocks of rows; leave out executor, or add pca to the "
+                "features."
             )
         if isinstance(X, np.memmap):
             assert X.filename is not None

@@ -28,12 +28,12 @@ MOST_POINTS = 100_000  # of a grid; they are all held in memory
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -> Config:
-    """Return the checked experiment.
+    """Load and check an experiment.
 
-    path: the file, looked for from the working directory and then from `root`, the project's folder.
-    overrides: "key=value" with a dotted key and a YAML value; they win over the file, which wins over
-    `root/conf/base.yaml`. Transformers and classifiers that the file names by import path may be used from now on, but
-    in deployed runs, see `ldsvm.datasets.transformers`. Raises ConfigError with one sentence.
+    path: the file, looked for in the working directory and then in `root`, the project's folder.
+    overrides: "key=value" with a dotted key and a YAML value. They override the file, which overrides
+    `root/conf/base.yaml`. From now on, transformers and classifiers that the file names by import path may be used,
+    except in deployed runs, see `ldsvm.datasets.transformers`. Raises ConfigError with one sentence.
     """
     tree = tree_of(path, overrides, root=root)
     try:
@@ -52,7 +52,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, root: Path) 
         paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
         files = {key: found(getattr(config.dataset, key), root) for key in ("path", "test_path")}
     except (OSError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
+        raise ConfigError(f"{path}: a path is not valid ({error}).") from None
     return config.model_copy(
         update={
             "paths": config.paths.model_copy(update=paths),
@@ -66,12 +66,12 @@ def cache_folder(overrides: Sequence[str], *, root: Path) -> Path:
     tree = read(root / "conf" / "base.yaml")
     for text in overrides:
         if text.partition("=")[0] != "paths.cache":
-            raise ConfigError(f'command line: "{text}" is not used here; allowed: paths.cache=FOLDER.')
+            raise ConfigError(f'command line: this command does not use "{text}"; allowed: paths.cache=FOLDER.')
         override(tree, text)
     try:
         return (root / Paths.model_validate(tree["paths"]).cache.expanduser()).resolve()
     except (ValidationError, OSError, ValueError, RuntimeError):
-        raise ConfigError(f"command line: {overrides[-1]} cannot be used; allowed: paths.cache=FOLDER.") from None
+        raise ConfigError(f"command line: {overrides[-1]} is not valid; allowed: paths.cache=FOLDER.") from None
 
 
 def variants(config: Config, path: str | Path, overrides: Sequence[str], *, root: Path) -> list[Config]:
@@ -92,7 +92,7 @@ def as_yaml(config: Config) -> str:
 
 
 def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel]) -> str:
-    """Return the first mistake that was found in a tree, in a sentence without its first word. model: of the tree."""
+    """Return a sentence on the first mistake in a tree, to follow the file's name. model: the model of the tree."""
     found = error.errors()
     first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])  # often a key that is misspelt
     place = first["loc"] if first["type"] == "missing" else _in_tree(first["loc"], tree)
@@ -107,11 +107,11 @@ def sentence(error: ValidationError, tree: dict[str, Any], model: type[BaseModel
         return f'key "{path}.kind" has value {short(first["input"]["kind"])}; allowed: {first["ctx"]["expected_tags"]}.'
     rule = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_type" and isinstance(first["input"], bool):
-        rule = "allowed: text; words that YAML takes for true or false, such as yes and no, need quotes"
+        rule = "allowed: text; words such as yes and no need quotes in YAML"
     if first["type"] == "list_type" and "search" in place:
         rule = "allowed: a list of values, such as [0.1, 1, 10], or a range, such as {log_uniform: [0.1, 10]}"
     if first["type"] in ("tuple_type", "too_short") and place == ["metrics"]:
-        rule = "allowed: a list with one entry or more, such as [error, log_loss]"
+        rule = "allowed: a list of one or more, such as [error, log_loss]"
     rule = rule[:1].lower() + rule[1:]
     return f'key "{path}" has value {short(first["input"])}; {rule.removesuffix(".")}.'
 
@@ -161,7 +161,7 @@ def _check_names(config: Config, path: str | Path) -> None:
         for name, folder in zip(names, folders, strict=True):
             if folders.count(folder) > 1:
                 raise ConfigError(
-                    f'{path}: key "{key}" has the name "{name}" twice; allowed: names that differ in letters or digits.'
+                    f'{path}: key "{key}" has the name "{name}" twice; names must differ in their letters or digits.'
                 )
 
 
@@ -170,7 +170,9 @@ def _check_claims(config: Config, path: str | Path) -> None:
     for i, claim in enumerate(config.claims):
         for name in [*claim.of, *(claim.than if claim.than != "others" else ())]:
             if claim.than == "others" and set(claim.of) & set(config.others):
-                raise ConfigError(f'{path}: claims.{i}.of names a method of "others"; name methods of your own there.')
+                raise ConfigError(
+                    f'{path}: claims.{i}.of names a method that is one of "others"; allowed: our methods.'
+                )
             if name not in known:
                 raise ConfigError(f"{path}: " + unknown(f'claims.{i} names the method "{name}", which', name, known))
 
@@ -183,13 +185,13 @@ def _check_metrics(config: Config, path: str | Path) -> None:
     for key, given in names.items():
         for name in given:
             if given.count(name) > 1:
-                raise ConfigError(f'{path}: key "{key}" has the name "{name}" twice; allowed: each metric once.')
+                raise ConfigError(f'{path}: key "{key}" has the metric "{name}" twice; allowed: each metric once.')
             if name == "cost" and config.costs is None:
-                said = "allowed: it with the costs of mistakes, such as costs: {missed: 5, false_alarm: 1}."
-                raise ConfigError(f'{path}: key "{key}" has the name "cost"; {said}')
+                said = "which needs the costs of mistakes, such as costs: {missed: 5, false_alarm: 1}."
+                raise ConfigError(f'{path}: key "{key}" has the metric "cost", {said}')
             if key == "production.gate.metrics" and name == DEFAULT:
-                said = "allowed: other metrics; rules for the error are in production.gate.error_percent, in per cent."
-                raise ConfigError(f'{path}: key "{key}" has the name "{name}"; {said}')
+                said = "put rules for the error in production.gate.error_percent, in per cent."
+                raise ConfigError(f'{path}: key "{key}" has the metric "{name}"; {said}')
             try:
                 metric(name)
             except DataError as error:
@@ -202,25 +204,25 @@ def _check_production(config: Config, path: str | Path) -> None:
     ours = [name for name in config.methods if name not in config.others and config.methods[name].labels is None]
     if not ours:
         raise ConfigError(
-            f'{path}: production.method "{found.method}" cannot be kept fresh; allowed: a method of ours, such '
-            "as one with estimator: ldsvm, without labels, of which there is none in methods."
+            f'{path}: production.method is "{found.method}"; allowed: a method of ours, such as one with estimator '
+            "ldsvm, without the key labels, but methods has none."
         )
     if found.method not in ours:
         raise ConfigError(f"{path}: " + unknown(f'production.method "{found.method}"', found.method, ours))
     if isinstance(config.split, CrossValidationConfig):
         raise ConfigError(
-            f"{path}: production keeps one model, and split.kind cross_validation makes {config.split.count}; leave "
-            "out production, or take another split.kind."
+            f"{path}: production needs one model, and split.kind cross_validation trains {config.split.count}; leave "
+            "out production, or choose another split.kind."
         )
     if config.vary is not None or config.split.repeats > 1:
-        raise ConfigError(f"{path}: production keeps one model; leave out vary, and set split.repeats to 1.")
+        raise ConfigError(f"{path}: production needs one model; leave out vary, and set split.repeats to 1.")
 
 
 def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     """Refuse parameters the estimator does not have, and values it would refuse hours later in `fit`."""
     size = math.prod(len(values) for values in method.space.values() if isinstance(values, list))
     if size > MOST_POINTS:
-        raise ConfigError(f"{where}.search has {size:,} combinations; allowed: {MOST_POINTS:,} at most.")
+        raise ConfigError(f"{where}.search has {size:,} combinations; allowed: at most {MOST_POINTS:,}.")
     try:
         known = list(lookup(method.estimator).make().get_params())
     except MissingPackage:
@@ -234,7 +236,7 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
     _check_executor(method, where, config)
     for key in method.search if method.search != "default" else ():
         if key in method.params:
-            raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in one of the two.")
+            raise ConfigError(f"{where}.search.{key} is also in params; allowed: each parameter in only one of them.")
     for point in [{}, *_extremes(method), *_check_strategy(method, where, config)]:
         try:
             model = method.make(point, seed=config.seed, n_jobs=config.n_jobs)
@@ -250,29 +252,29 @@ def _check_method(method: MethodConfig, where: str, config: Config) -> None:
 
 
 def _check_executor(method: MethodConfig, where: str, config: Config) -> None:
-    """Refuse what goes with fits over blocks of rows as little as the search does."""
+    """Refuse searches that do not go together with fits over blocks of rows."""
     if method.executor is None:
         return
     if method.on_ray and (config.search.workers > 1 or config.search.ray_address is not None):
         raise ConfigError(
-            f'{where}.executor.kind has value "ray" while the trials run on Ray themselves; allowed: search.workers 1 '
-            "and no search.ray_address, or the kinds serial and threads."
+            f'{where}.executor.kind is "ray" while the trials already run on Ray; allowed: serial or threads, or '
+            "search.workers 1 without search.ray_address."
         )
     if method.on_ray and method.strategy is not None and method.strategy.resource == ROWS:
         raise ConfigError(
-            f'{where}.strategy.resource has value "{ROWS}", which blocks of rows on Ray are not cut to; allowed: '
-            "another resource, such as max_iter, or the kinds serial and threads."
+            f'{where}.strategy.resource is "{ROWS}", which executor.kind ray does not support; allowed: another '
+            "resource, such as max_iter, or executor.kind serial or threads."
         )
 
 
 def _extremes(method: MethodConfig) -> list[dict[str, Any]]:
-    """Return one point for each value to try of each parameter, the ends stand for a range."""
+    """Return one point for each value of each parameter, and for each end of a range."""
     values = {name: tried.ends if isinstance(tried, Range) else tried for name, tried in method.space.items()}
     return [{name: value} for name, those in values.items() for value in those]
 
 
 def _check_strategy(method: MethodConfig, where: str, config: Config) -> list[dict[str, Any]]:
-    """Refuse a resource that is none, or of which a whole fit has no more; return the poorest point to check."""
+    """Refuse an unknown resource, and a minimum that a full fit does not exceed; return the smallest point to check."""
     strategy = method.strategy
     if strategy is None or strategy.resource is None or strategy.min_resources is None:
         return []
@@ -284,12 +286,12 @@ def _check_strategy(method: MethodConfig, where: str, config: Config) -> list[di
         raise ConfigError(f'{where}.strategy.resource has value "{name}"; {one_of(name, most)}')
     if least >= most[name]:
         raise ConfigError(
-            f"{where}.strategy.min_resources has value {least}; allowed: below {most[name]}, the {name} of a whole fit."
+            f"{where}.strategy.min_resources is {least}; allowed: below {most[name]}, the {name} of a full fit."
         )
     return [] if name == ROWS else [{name: least}]
 
 
 def _parts(estimator: Any) -> list[Any]:
-    """Return an estimator and all that are inside it: a pipeline does not check the parameters of its steps."""
+    """Return an estimator and all estimators inside it, since a pipeline does not check the parameters of its steps."""
     inner = [value for value in estimator.get_params().values() if hasattr(value, "get_params")]
     return [estimator, *inner]

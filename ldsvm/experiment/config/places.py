@@ -26,20 +26,20 @@ def check_runs(runs: Path) -> None:
     """Make the folder of results when it is absent; raise ConfigError when it cannot hold them."""
     if marks := {"?", "#", "%"} & set(str(runs)):
         raise ConfigError(
-            f"paths.runs is {runs}; allowed: a path without {marks.pop()}, which addresses of databases cannot have."
+            f"paths.runs is {runs}; allowed: a path without {marks.pop()}, which the address of a database cannot have."
         )
     try:
         runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"paths.runs is {runs}, which cannot be made ({error.strerror}).") from None
+        raise ConfigError(f"paths.runs is {runs}, which cannot be created ({error.strerror}).") from None
     if not os.access(runs, os.W_OK):
-        raise ConfigError(f"paths.runs is {runs}, which this user may not write to.")
+        raise ConfigError(f"paths.runs is {runs}, which is not writable.")
     if (left := shutil.disk_usage(runs).free >> 20) < SPACE_MIB:
-        raise ConfigError(f"paths.runs is {runs}, where {left} MiB are left; allowed: a disk with {SPACE_MIB} MiB.")
+        raise ConfigError(f"paths.runs is {runs}, where {left} MiB are free; allowed: at least {SPACE_MIB} MiB.")
 
 
 def is_full(runs: Path) -> bool:
-    """Return whether the disk of the folder of results is full, which explains whatever went wrong."""
+    """Return whether the disk with the results is full, which then explains an error."""
     return runs.exists() and shutil.disk_usage(runs).free < 2**20
 
 
@@ -49,9 +49,9 @@ def is_deployed() -> bool:
 
 
 def check_deployed(config: Config, root: Path) -> None:
-    """Raise ConfigError for what a deployed run may not reach; nothing where this is none. root: the project's folder.
+    """In a deployed run, raise ConfigError for paths and addresses that it may not use. root: the project's folder.
 
-    Called when the file is read, and again right before files are opened: names may have become links since.
+    Called when the file is read, and again right before files are opened, since paths may have become links meanwhile.
     """
     if not is_deployed():
         return
@@ -79,7 +79,7 @@ def check_deployed(config: Config, root: Path) -> None:
     for key, path in ((key, path) for key, those in imported.items() for path in those):
         if path not in listed():
             names = ", ".join(listed()) or "none"
-            raise ConfigError(f"{key} has {path}; allowed in a deployed run: {names}, as {LIST} says.")
+            raise ConfigError(f"{key} has {path}; allowed in a deployed run: {names}, as listed in {LIST}.")
 
 
 def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[Path] = ()) -> None:
@@ -90,7 +90,9 @@ def confine(places: Mapping[str, str | Path | None], root: Path, more: Sequence[
     for key, place in places.items():
         if place is not None and not any(Path(place).expanduser().resolve().is_relative_to(r.resolve()) for r in roots):
             allowed = ", ".join(map(str, roots))
-            raise ConfigError(f"{key} is {place}; allowed in a deployed run: below {allowed}, or make up DATA=FOLDER.")
+            raise ConfigError(
+                f"{key} is {place}; allowed in a deployed run: a path below {allowed} (or make up DATA=FOLDER)."
+            )
 
 
 def _check_databases(given: Mapping[str, str], root: Path) -> None:
@@ -99,7 +101,7 @@ def _check_databases(given: Mapping[str, str], root: Path) -> None:
     for key, address in given.items():
         if address not in [found(one, root) for one in allowed]:
             names = ", ".join(allowed) or "none"
-            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_DATABASES says.")
+            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as listed in LDSVM_DATABASES.")
 
 
 def _check_addresses(config: Config) -> None:
@@ -109,4 +111,6 @@ def _check_addresses(config: Config) -> None:
     for key, address in {**given, "search.ray_address": config.search.ray_address}.items():
         if address is not None and address not in allowed:
             names = ", ".join(allowed) or "none"
-            raise ConfigError(f"{key} is {address}; allowed in a deployed run: {names}, as LDSVM_RAY_ADDRESSES says.")
+            raise ConfigError(
+                f"{key} is {address}; allowed in a deployed run: {names}, as listed in LDSVM_RAY_ADDRESSES."
+            )

@@ -1,4 +1,4 @@
-"""What an experiment file may say about its method in production: when it trains anew, and what is good enough."""
+"""The section production of an experiment file: when the model is retrained, and what makes it good enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _encoding(name: str) -> str:
     try:
         "".encode(name)
     except LookupError:
-        raise ValueError("allowed: an encoding of Python's, such as utf-8, cp1252, latin-1, utf-16") from None
+        raise ValueError("allowed: an encoding that Python knows, such as utf-8, cp1252, latin-1 or utf-16") from None
     return name
 
 
@@ -27,13 +27,14 @@ Mark = StrictStr | StrictInt | StrictFloat  # of a missing value
 
 
 class DriftConfig(BaseModel, frozen=True, extra="forbid"):
-    """When inputs, labels or latent distances have drifted.
+    """When inputs, labels or latent distances count as drifted.
 
-    psi: population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
-    false_discovery_rate: of the tests of the inputs, and the level of the two of labels and latent distances.
-    alarm_share: when more than this share of the inputs has drifted, nothing is trained before a person has looked; 1
-    trains in any case. unknown_labels: "alarm" does the same for labels that were not there in training, "retrain"
-    learns them.
+    psi: the population stability index above which a change is large; 0.1 is often called moderate, 0.25 large.
+    false_discovery_rate: of the tests on the inputs; also the level of the tests on labels and on latent distances.
+    alarm_share: when more than this share of the inputs has drifted, nothing is trained until a person has looked; 1
+    always trains.
+    unknown_labels: for labels that were absent from the training data: "alarm" waits for a person too, "retrain" learns
+    them.
     """
 
     psi: float = Field(default=0.2, gt=0)
@@ -43,9 +44,10 @@ class DriftConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class Change(BaseModel, frozen=True, extra="forbid"):
-    """What a metric of which less is better must keep to, as in MLflow: a ceiling, and least gains on the champion.
+    """A rule for a metric of which less is better, named as in MLflow: a ceiling, and how much better to be.
 
-    threshold: in the metric's unit. min_absolute_change: in that unit too; min_relative_change: as a share of the
+    threshold: the largest value allowed.
+    min_absolute_change: how much lower than the champion's it must be. min_relative_change: the same as a share of the
     champion's value.
     """
 
@@ -55,10 +57,11 @@ class Change(BaseModel, frozen=True, extra="forbid"):
 
 
 class Rule(BaseModel, frozen=True, extra="forbid"):
-    """What any metric must keep to: a bound, and least gains on the champion.
+    """A rule for any metric: a bound, and how much better than the champion to be.
 
-    threshold: a ceiling where less is better, else a floor. min_absolute_change: in the metric's unit, towards the
-    better; min_relative_change: as a share of the champion's value.
+    threshold: the largest value allowed where less is better, else the smallest.
+    min_absolute_change: how much better than the champion's value it must be. min_relative_change: the same as a share
+    of the champion's value.
     """
 
     threshold: float | None = Field(default=None, allow_inf_nan=False)
@@ -67,22 +70,24 @@ class Rule(BaseModel, frozen=True, extra="forbid"):
 
 
 class Ceiling(BaseModel, frozen=True, extra="forbid"):
-    """What a cost may be at most."""
+    """The largest value allowed."""
 
     threshold: float = Field(gt=0)
 
 
 class GateConfig(BaseModel, frozen=True, extra="forbid"):
-    """The rules of promotion.
+    """The rules by which a challenger is promoted.
 
-    metric: in which a challenger must be better, or not worse: any that metrics can name. metrics: rules for any of
-    these, by its name.
-    error_percent: on the holdout, in per cent. class_error_percent: of the worst class. evidence: "better" wants a
-    challenger that is better beyond chance, "not_worse" one that is not worse beyond chance, such as a smaller model.
-    confidence: of the test, McNemar's for the error and else a paired randomisation test; with "better",
-    1 - confidence bounds the probability that any of all challengers of one champion is promoted although none is
-    better; with "not_worse" it is of each test by itself. n_basis, predict_us, parameter_bytes: ceilings on basis
-    functions, microseconds per row on one thread, and the size of what a prediction needs.
+    metric: the metric in which challenger and champion are compared; any that the key metrics of the file accepts.
+    metrics: further rules, by name of the metric.
+    error_percent: rule for the error on the holdout, in per cent. class_error_percent: the same for the worst class.
+    evidence: "better" requires a challenger that is significantly better; "not_worse" accepts one that is not
+    significantly worse, such as a smaller model.
+    confidence: of the test, which is McNemar's for the error and a paired randomisation test for other metrics. With
+    "better", 1 - confidence bounds the probability that any of the challengers of one champion is promoted although
+    none is better; with "not_worse" it holds for each test separately.
+    n_basis, predict_us, parameter_bytes: limits on the number of basis functions, on microseconds per row on one
+    thread, and on the bytes that a prediction needs.
     """
 
     metric: str = "error"
@@ -97,22 +102,23 @@ class GateConfig(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def names(self) -> list[str]:
-        """Every metric that the rules need, but for the error."""
+        """Every metric that the rules need, except the error."""
         return [name for name in dict.fromkeys([self.metric, *self.metrics]) if name != "error"]
 
 
 class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which rows a model scores, and where the answers go.
+    """Which rows the model scores, and where the scores go.
 
-    input: a table, a folder or a glob of tables; output: a file that ends in .parquet or .csv, new or of an earlier
-    scoring. alias: of the version that answers. keep: columns of the input that the output has too. rows: held in
-    memory at a time. format, header, encoding, decimal, thousands, missing_values, sheet, table, query: of the
-    input, those of dataset where they are left out.
-    escape_formulas: in a .csv output, which people open in spreadsheets, a text that begins with =, +, -, @, a tab or a
-    line's end, and is no number, gets a ' before it, so that none is run as a formula; a .parquet output has texts as
-    they came.
-    drift: what is done when the rows of a chunk do not look like those of the training: "stop" ends the scoring there,
-    "warn" says so and goes on, "ignore" compares nothing.
+    input: a table, or a folder or glob of tables.
+    output: a file that ends in .parquet or .csv; the output of an earlier scoring is replaced.
+    alias: of the model version that scores. keep: columns of the input that are copied to the output.
+    rows: number of rows held in memory at a time.
+    format, header, encoding, decimal, thousands, missing_values, sheet, table, query: how to read the input (default:
+    as dataset).
+    escape_formulas: in a .csv output, put a ' before texts that begin with =, +, -, @, a tab or a line break and are no
+    numbers, so that a spreadsheet does not run them as formulas. A .parquet output has all texts unchanged.
+    drift: what to do when rows do not look like the training data: "stop" the scoring, "warn" and go on, or "ignore" it
+    (nothing is compared).
     """
 
     input: str
@@ -149,11 +155,11 @@ class ScoreConfig(BaseModel, frozen=True, extra="forbid"):
 class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
     """How a challenger that has passed the gate becomes the champion.
 
-    shadow_rows: 0, the default, promotes it at once. With more it gets the alias "shadow": the flow score lets it
-    answer the champion's rows too, and once so many were compared it may be promoted. least_agreement: share of these
-    rows for which both must give the same class; 0 asks for nothing. promote: "by_hand" waits for the flow promote;
-    "automatic" lets the flow score promote it as soon as it may be. force: promote it without enough rows or agreement;
-    meant for the command line of the flow promote.
+    shadow_rows: 0 promotes it at once. With more, it gets the alias shadow: the flow score lets it score the same rows
+    as the champion, and it may be promoted after this many rows.
+    least_agreement: share of these rows for which both must predict the same class; 0 turns this off.
+    promote: "by_hand" waits for the flow promote; "automatic" lets the flow score promote it as soon as it may.
+    force: promote it without enough rows or agreement; meant for the command line of the flow promote.
     """
 
     shadow_rows: int = Field(default=0, ge=0)
@@ -163,12 +169,13 @@ class RolloutConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class KeepConfig(BaseModel, frozen=True, extra="forbid"):
-    """What is removed when it is old; null, the default, keeps everything.
+    """What is removed when it is old; null keeps everything.
 
-    versions: after a retraining so many of the newest versions stay in the registry, all with an alias, and all that
-    somebody else has registered; the others are removed with their files, and the runs that made them stay. days: after
-    a scoring, what earlier ones have left in the folder of its output is removed when it is older: outputs of this
-    model with the `.drift.json` beside them, unless they were renamed, and chunks of scorings that were stopped.
+    versions: number of newest model versions that stay after a retraining. Versions with an alias, and versions that
+    somebody else registered, always stay. The others are removed with their files; the MLflow runs that trained them
+    stay.
+    days: after a scoring, older files in the folder of its output are removed: outputs of this model with their
+    `.drift.json` (unless renamed), and the chunks of scorings that were stopped.
     """
 
     versions: int | None = Field(default=None, ge=1)
@@ -179,22 +186,27 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", 'Field name "schema"', UserWarning)  # an old method of pydantic's
 
     class SchemaRule(BaseModel, frozen=True, extra="forbid"):
-        """What is done about new rows of a mixed table with values or gaps that its `schema.yaml` does not allow."""
+        """What to do with new rows that have values or gaps that the `schema.yaml` of a mixed table does not allow."""
 
         schema: Literal["refuse", "warn", "ignore"] = "warn"  # type: ignore[assignment]
 
 
 class ProductionConfig(SchemaRule, frozen=True, extra="forbid"):
-    """How a model of ours is kept fresh.
+    """How a model is kept fresh in production.
 
-    model: its name in the registry. method: which of `methods` it is. holdout: share of the new rows that is never
-    trained on and judges both models. least: new rows below which nothing is done. factor, trials: the search around
-    the champion tries so many points of its parameters divided by, at, and multiplied by the factor. lost_share: when
-    more than this share of the champion's rows is gone, nothing is trained before a person has looked; 1 trains in any
-    case. acknowledge: that person has, and this run and later ones on the same content go on; meant for the command
-    line, since in a file it would turn all alarms off. alarms: of what people are told, through the webhook of the
-    variable LDSVM_WEBHOOK: a run that failed or crashed, drift, a challenger that the gate refused, promoted or
-    put in shadow, a rollback. schema: see `SchemaRule`. score: what the flow score does.
+    model: its name in the registry. method: the key of its method in `methods`, which must be one of ours.
+    holdout: share of the new rows that is never trained on, and on which both models are judged.
+    least: number of new rows from which the model is retrained.
+    factor, trials: the search around the champion tries `trials` points, each with the champion's parameters, or these
+    divided or multiplied by `factor`.
+    lost_share: when more than this share of the champion's rows is gone, nothing is trained until a person has looked;
+    1 always trains.
+    acknowledge: a person has looked at the data: this run, and later ones on the same data, go on despite the alarm.
+    Meant for the command line; in a file it would turn all such alarms off.
+    alarms: the events that are sent to the webhook in the variable LDSVM_WEBHOOK: a run that failed or crashed, drift,
+    a challenger that was refused, promoted or put in shadow, a rollback.
+    schema: what to do with new rows that the schema does not allow, see `SchemaRule`.
+    drift: when data count as drifted. gate: the rules of promotion. score: what the flow score does.
     rollout: what happens between the gate and the alias champion. keep: how long old versions and scores are kept.
     """
 

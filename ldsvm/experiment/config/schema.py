@@ -1,4 +1,4 @@
-"""What an experiment file may say. Frozen models; `ldsvm.experiment.config.load` reads files into them."""
+"""The keys of an experiment file, as frozen models; `ldsvm.experiment.config.load` reads files into them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from ldsvm.metrics import Costs
 
 
 class Frozen(BaseModel):
-    """Base of every section: no later change, no unknown key."""
+    """Base of every section: immutable, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Paths(Frozen):
-    """Where results go. Relative paths start at the project root."""
+    """Where results (runs) and prepared data (cache) go. Relative paths start at the project root."""
 
     runs: Path
     cache: Path
 
 
 class ProblemConfig(Frozen):
-    """One classification problem on the data: the labels as they are, or the parity of digits."""
+    """One classification problem on the data: its labels as they are, or whether a digit is odd or even (parity)."""
 
     name: Name
     labels: Literal["original", "parity"]
 
 
 class JudgeConfig(Frozen):
-    """What the one judge measures, and how.
+    """How the chosen model of each method is judged on the test set.
 
-    repeats: the time is the median over so many predictions of the test set. refit: whether the chosen point is fitted
-    once more, to training and validation rows together, and that model judged and kept.
+    repeats: number of predictions of the test set; the time reported is their median.
+    refit: fit the chosen point once more, to training and validation rows together, and judge and keep that model.
     """
 
     repeats: int = Field(ge=1, le=1000)
@@ -52,9 +52,10 @@ class JudgeConfig(Frozen):
 
 
 class PublishedConfig(Frozen):
-    """A figure of somebody else, to stand beside ours: test error in per cent; basis functions and iterations if told.
+    """A published result, shown beside ours: test error and its standard deviation in per cent, and its source.
 
-    method: the name of a method of the same file, to be compared with, or of one that cannot be run here.
+    method: a method of the same file, or the name of one that is not run here.
+    n_basis, iterations: basis functions and iterations, where the source states them.
     """
 
     method: str
@@ -69,10 +70,11 @@ VARIED = ("dataset", "features", "limits", "methods", "n_jobs", "seed", "split")
 
 
 class VaryConfig(Frozen):
-    """One setting, and values for it: the experiment is repeated for each, and shows curves instead of a table.
+    """One setting and its values: the experiment is repeated for each value, and the report shows curves over them.
 
-    key: dotted, as on the command line, such as split.train. label: what the axis says. log: whether it is logarithmic.
-    show: the value whose latent spaces are drawn, None for none.
+    key: the setting, dotted as on the command line, such as split.train.
+    label: the label of the axis. log: whether the axis is logarithmic.
+    show: the value whose latent spaces are drawn; None draws none.
     """
 
     key: Annotated[str, Field(pattern=r"^[^=]+$")]
@@ -84,20 +86,22 @@ class VaryConfig(Frozen):
     @model_validator(mode="after")
     def _makes_sense(self) -> VaryConfig:
         if self.key.split(".")[0] not in VARIED or self.key in ("split.repeats", "split.folds"):
-            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, but for split.repeats and split.folds")
+            raise ValueError(f"allowed: a key below {', '.join(VARIED)}, except split.repeats and split.folds")
         if len(set(map(repr, self.values))) < len(self.values):
-            raise ValueError("allowed: values that differ")
+            raise ValueError("allowed: each value once")
         if self.show is not None and (type(self.show), self.show) not in [(type(v), v) for v in self.values]:
-            raise ValueError(f"allowed: in show, one of the values {', '.join(map(str, self.values))}")
+            raise ValueError(f"show must be one of the values {', '.join(map(str, self.values))}")
         return self
 
 
 class ClaimConfig(Frozen):
-    """Something that is expected, by a paper or by us; the report says whether it holds.
+    """A claim about the results, by a paper or by us; the report says whether it holds.
 
-    text: in words. of: methods whose test error is meant, in per cent; each of them must be below each of `than`, and
-    not above `at_most`. than: names, or "others" for all methods that are not ours. share: of the values that the
-    experiment varies, at how large a part it must hold.
+    text: the claim in words.
+    of: methods; the test error of each must be below that of each of `than`, and at most `at_most`.
+    than: names of methods, or "others" for all that are not ours.
+    at_most: a test error in per cent.
+    share: where the experiment varies a setting, the share of its values for which the claim must hold.
     """
 
     text: Annotated[str, Field(min_length=1)]
@@ -109,20 +113,21 @@ class ClaimConfig(Frozen):
     @model_validator(mode="after")
     def _says_something(self) -> ClaimConfig:
         if not self.than and self.at_most is None:
-            raise ValueError("give than, at_most, or both")
+            raise ValueError("a claim needs than, at_most, or both")
         if set(self.of) & set(self.than):
-            raise ValueError("no method may be both in of and in than")
+            raise ValueError("of and than must not name the same method")
         return self
 
 
 class SearchConfig(Frozen):
-    """How the trials of a search run, and what they are chosen by.
+    """How the trials of a search run, and the metric by which the best is chosen.
 
-    workers: so many at a time; one runs in a process of its own, more on Ray. n_jobs: threads of each, None for as many
-    as the experiment's. ray_address: host:port of a running Ray cluster, None starts one here when it is needed.
-    without_ray: "serial" goes on one trial after the other when Ray cannot be had, with a warning; "fail" stops.
-    resume: whether trials that an earlier, perhaps killed, search has finished are taken from its journal.
-    objective: the metric that chooses among trials on validation rows, and the one setting here that decides results.
+    workers: number of trials that run at a time. One runs in its own process; more run on Ray.
+    n_jobs: threads of each trial; None: as many as the experiment's n_jobs.
+    ray_address: host:port of a running Ray cluster; None starts one on this machine if workers is above 1.
+    without_ray: what to do when Ray cannot be used: "serial" warns and runs one trial after the other, "fail" stops.
+    resume: take finished trials of an earlier search, also of one that was killed, from its journal.
+    objective: the metric on the validation rows that chooses the trial. Of these keys, it alone affects results.
     """
 
     workers: int = Field(default=1, ge=1, le=1024)
@@ -134,12 +139,12 @@ class SearchConfig(Frozen):
 
 
 class LimitsConfig(Frozen):
-    """What one fit, and one task, may take.
+    """Limits of time and memory.
 
-    fit_s: seconds of a fit; points of a search that are fitted together have as many times that, and the judge two
-    times for its fit and its clock, three times where `refit` asks for a last fit. fit_mib: memory a fit may allocate,
-    in MiB; None for what the machine has free, shared between the trials that run there at a time.
-    task_s: seconds of all that one method does on one problem.
+    fit_s: seconds for one fit. Several points that are fitted together get this for each; the judge gets it twice
+    (fit and timing), and three times with judge.refit.
+    fit_mib: memory in MiB that one fit may allocate; None: the free memory, shared by the trials that run at a time.
+    task_s: seconds for everything that one method does on one problem.
     """
 
     fit_s: float = Field(gt=0, le=1e7)
@@ -148,13 +153,16 @@ class LimitsConfig(Frozen):
 
 
 class MethodConfig(Frozen):
-    """One method: the estimator's registry name or a classifier's import path, its parameters, and the values to try.
+    """One method: a classifier, its parameters, and the values to search.
 
-    labels: "original" lets it learn the labels as they are, where the problem has a coarser reading of them; its
-    answers are read as the problem wants, also for the choice among trials. None: it learns the problem's.
-    search: lists of values, or ranges, by parameter; "default" is the registry's space, less what `params` fix.
-    strategy: None fits every point of the grid. executor: who fits it over blocks of rows, None for all rows in memory.
-    trusted: for an import path, classes that its fitted model may hold; the model is kept where they are all there is.
+    estimator: a name such as ldsvm or linear_svm, or the import path of a classifier.
+    params: fixed parameters of the estimator.
+    search: lists of values, or ranges, by parameter; "default": the estimator's own search space without `params`.
+    strategy: how points of the search are chosen; None tries every combination.
+    labels: "original" trains on the original labels where the problem groups them (as odd and even), and groups the
+    predictions, also when trials are compared. None trains on the problem's labels.
+    executor: how the method is fitted over blocks of rows; None holds all rows in memory.
+    trusted: for an import path: classes that the fitted model may contain. A model with other classes is not kept.
     """
 
     estimator: str
@@ -177,18 +185,18 @@ class MethodConfig(Frozen):
     @model_validator(mode="after")
     def _fits_by_blocks(self) -> MethodConfig:
         if self.executor is not None and self.estimator != "ldsvm":
-            raise ValueError("allowed: an executor only for the estimator ldsvm")
+            raise ValueError("allowed: executor with the estimator ldsvm only")
         return self
 
     @model_validator(mode="after")
     def _ranges_are_drawn_from(self) -> MethodConfig:
         if self.search == "default" and is_path(self.estimator):
-            raise ValueError("allowed: values by parameter, as an import path has no default search")
+            raise ValueError("search must list values by parameter, since an import path has no default search")
         if self.trusted and not is_path(self.estimator):
-            raise ValueError("allowed: trusted only for an import path")
+            raise ValueError("allowed: trusted with an import path only")
         ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
         if ranges and (self.strategy is None or self.strategy.n_candidates is None):
-            raise ValueError(f"allowed: a range, as {ranges[0]} has, only together with strategy.n_candidates")
+            raise ValueError(f"the range of {ranges[0]} needs strategy.n_candidates, the number of points to draw")
         return self
 
     @property
@@ -200,12 +208,12 @@ class MethodConfig(Frozen):
 
     @property
     def on_ray(self) -> bool:
-        """Whether the rows are in other processes, so that this one's memory says nothing of a fit."""
+        """Whether fits run in Ray's processes, so that this process's memory says nothing about them."""
         return self.executor is not None and self.executor.kind == "ray"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every parameter of the estimator by name, as it is without a search."""
+        """Every parameter of the estimator by name, without a search."""
         return {**lookup(self.estimator).make().get_params(), **self.params}
 
     def make(self, point: dict[str, Any], *, seed: int, n_jobs: int) -> Any:
@@ -217,9 +225,14 @@ class MethodConfig(Frozen):
 class Config(Frozen):
     """A whole experiment file, merged over `conf/base.yaml`.
 
-    title: of pages, by default the name. metrics: what the judge measures, see `ldsvm.metrics.metric`. costs: of
-    mistakes, which decide from which probability on a class is given and add the metric cost; None: the most probable
-    class is given. refresh: do everything anew, also what an earlier run has left: prepared data, trials, results.
+    name: of the experiment, of its MLflow experiment and of its folder of results.
+    title: the title of the report (default: the name).
+    seed: of the first split and of everything random. n_jobs: number of threads.
+    metrics: what the judge measures, see `ldsvm.metrics.metric`.
+    costs: the costs of mistakes; they set the threshold on the probability of a class, and add the metric cost. None:
+    the most probable class is predicted.
+    published: results of others, shown beside ours. vary: one setting to repeat the experiment over.
+    refresh: compute everything again: prepared data, trials and results of earlier runs are not reused.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=40)]
@@ -272,18 +285,18 @@ class Config(Frozen):
     @model_validator(mode="after")
     def _one_kind_of_page(self) -> Config:
         if self.vary is not None and self.published:
-            raise ValueError("allowed: published figures without vary, whose page has no place for them")
+            raise ValueError("allowed: published or vary, not both (the report with curves shows no published results)")
         return self
 
     @model_validator(mode="after")
     def _seeds_exist(self) -> Config:
         if self.seed + self.split.count > 2**32:
-            raise ValueError(f"allowed: seeds below 2**32 for all {self.split.count} splits")
+            raise ValueError(f"seed plus the {self.split.count} splits must be at most 2**32")
         return self
 
     @property
     def mistakes(self) -> Costs | None:
-        """What mistakes cost, None where all are alike."""
+        """The costs of mistakes, None where all cost the same."""
         return None if self.costs is None else self.costs.known
 
     @property
@@ -298,15 +311,15 @@ class Config(Frozen):
 
     @property
     def journal(self) -> Path | None:
-        """File of the finished trials of all searches of experiments of this name; None when none are to be kept.
+        """Journal of finished trials of all searches of experiments with this name; None when none are kept.
 
-        The number is that of the form of its lines.
+        The number in its name is the version of its format.
         """
         return self.paths.runs / "journal" / f"{self.name}.2.jsonl" if self.search.resume else None
 
     @property
     def checkpoints(self) -> Path | None:
-        """Folder where fits over blocks of rows keep how far they are; None when nothing is to be gone on with."""
+        """Folder of the checkpoints of fits over blocks of rows; None when fits are not to be resumed."""
         return self.results if self.search.resume and not self.refresh else None
 
     @property

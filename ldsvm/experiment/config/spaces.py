@@ -1,4 +1,4 @@
-"""What a search may try: lists and ranges of values, how its points are chosen, and the points themselves."""
+"""Search spaces: lists and ranges of values, how points are chosen from them, and the points themselves."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROWS = "n_samples"  # the resource of halving that is no parameter of an estimat
 
 
 class Range(BaseModel, frozen=True, extra="forbid"):
-    """A range [low, high] from which values are drawn, both ends included, under the name of how they lie in it.
+    """A range [low, high], both ends included, from which values are drawn. Give one of these keys.
 
-    uniform: evenly; log_uniform: evenly on a logarithmic scale, above zero; uniform_int, log_uniform_int: the same for
-    whole numbers.
+    uniform: uniform on the range. log_uniform: uniform on a logarithmic scale, above zero.
+    uniform_int, log_uniform_int: the same for whole numbers.
     """
 
     uniform: Ends | None = None
@@ -55,7 +55,7 @@ class Range(BaseModel, frozen=True, extra="forbid"):
         return bool(self.uniform_int or self.log_uniform_int)
 
     def distribution(self) -> Any:
-        """Return the distribution to draw from; whole numbers are what its values round to."""
+        """Return the distribution to draw from; whole numbers are its values rounded."""
         from scipy.stats import loguniform, uniform
 
         low, high = self.ends
@@ -78,14 +78,15 @@ Space = Mapping[str, list[Scalar] | Range]
 
 
 class StrategyConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which points of a method's space are fitted, and how thoroughly.
+    """Which points of a method's search space are fitted, and with how many resources.
 
-    n_candidates: so many random points, drawn by the split's seed; None: the whole grid. factor, resource,
-    min_resources (successive halving; together or not at all): every point is fitted with `min_resources` of the
-    resource, then the best 1 / factor of them with factor times as much, and so on, and at last the best with
-    everything. resource: "n_samples", rows of the training set, or a whole-number parameter of the estimator such as
-    max_iter. sampler: "tpe" learns from the trials so far where to try next, by Optuna, `batch` (4) points at a time;
-    "random" draws without learning.
+    n_candidates: number of random points, drawn with the split's seed; None: the whole grid.
+    sampler: "tpe" (Optuna) chooses new points from the results so far; "random" draws them independently.
+    batch: number of points that the sampler chooses at a time (default: 4).
+    factor, resource, min_resources: successive halving; give all three or none. Every point is fitted with
+    `min_resources`, then the best 1 / factor of them with factor times as much, and so on; the last ones get all of it.
+    The resource is "n_samples", rows of the training set, or a whole-number parameter of the estimator, such as
+    max_iter.
     """
 
     n_candidates: int | None = Field(default=None, ge=1, le=100_000)
@@ -99,16 +100,16 @@ class StrategyConfig(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _known_sampler(cls, value: str | None) -> str | None:
         if value not in (None, *SAMPLERS):
-            more = "; gp and cmaes need packages that are not installed" if value in ("gp", "cmaes") else ""
+            more = " (gp and cmaes need packages that ldsvm does not install)" if value in ("gp", "cmaes") else ""
             raise ValueError(f"allowed: {', '.join(SAMPLERS)}{more}")
         return value
 
     @model_validator(mode="after")
     def _sampler_with_candidates(self) -> StrategyConfig:
         if self.sampler is not None and (self.n_candidates is None or self.factor is not None):
-            raise ValueError("allowed: a sampler only with n_candidates, and without factor")
+            raise ValueError("allowed: sampler only with n_candidates and without factor")
         if self.batch is not None and self.sampler is None:
-            raise ValueError("allowed: a batch only with a sampler")
+            raise ValueError("allowed: batch only with sampler")
         return self
 
     @model_validator(mode="after")
@@ -132,9 +133,9 @@ def grid(space: Space) -> list[Point]:
 
 
 def draw(space: Space, n: int, seed: int) -> list[Point]:
-    """Return n different random points, fewer when the space has fewer or, for ranges of whole numbers, when two agree.
+    """Return n different random points, or fewer when the space has fewer or ranges of whole numbers give duplicates.
 
-    The same seed gives the same points; where there are ranges, a larger n only adds to them.
+    The same seed gives the same points; with ranges, a larger n only adds points.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an experiment file may say about its splits."""
+"""The section split of an experiment file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ Size = Annotated[float, Field(gt=0)] | Annotated[int, Field(gt=0)]
 
 
 class SplitConfig(BaseModel, frozen=True, extra="forbid"):
-    """Which samples train, which choose, which judge.
+    """Which rows are for training, validation and test.
 
-    kind: stratified (classes in proportion), random, balanced (equally many of every class), grouped (whole groups,
-    by dataset.group), time (oldest train, newest test, by dataset.time). test: a size, or "official" for the source's
-    own test set. repeats: so many splits, with the seeds seed, seed + 1, …; results are means over them.
+    kind: stratified (classes in proportion), random, balanced (equally many rows of every class), grouped (rows with
+    the same dataset.group stay together), or time (oldest rows train, newest test, by dataset.time).
+    train, validation: a number of rows, or a fraction. test: the same, or "official" for the data's own test set.
+    repeats: number of splits, with the seeds seed, seed + 1, …; results are means over them.
     """
 
     kind: Literal["stratified", "random", "balanced", "grouped", "time"]
@@ -33,7 +34,7 @@ class SplitConfig(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _repeats_differ(self) -> SplitConfig:
         if self.kind == "time" and self.repeats > 1:
-            raise ValueError('allowed: repeats 1 with kind "time", which leaves nothing to chance')
+            raise ValueError('allowed: repeats 1 with kind "time", which has only one split')
         return self
 
     @property
@@ -48,11 +49,12 @@ class SplitConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class CrossValidationConfig(BaseModel, frozen=True, extra="forbid"):
-    """For small data: every row judges once, and trains or validates in the other splits.
+    """Cross-validation, for small data: every row is tested once, and is for training or validation in other splits.
 
-    folds: so many parts, with the classes in proportion, and whole groups with dataset.group; each is the test set of
-    one split. repeats: so many times, each with new folds, which makes folds times repeats splits, with the seeds seed,
-    seed + 1, … validation: share of the rows outside the fold, by which trials are chosen; the other ones train.
+    folds: number of folds, with the classes in proportion, and with dataset.group whole groups; each fold is the test
+    set of one split.
+    repeats: number of times, each with new folds: folds times repeats splits, with the seeds seed, seed + 1, …
+    validation: share of the rows outside the fold by which trials are chosen; the rest are for training.
     """
 
     kind: Literal["cross_validation"]

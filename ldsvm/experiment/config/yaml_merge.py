@@ -123,7 +123,7 @@ def tree_of(
     try:
         file = next((p for p in (Path(path), root / path) if p.is_file()), None)
     except (OSError, ValueError) as error:
-        raise ConfigError(f'config: "{str(path)[:80]}" cannot be a file ({error}).') from None
+        raise ConfigError(f'config: "{str(path)[:80]}" is not a valid path ({error}).') from None
     if file is None:
         raise ConfigError(f'config: no file "{path}"; allowed: a YAML file such as conf/digits.yaml.')
     base = read(root / "conf" / "base.yaml")
@@ -171,13 +171,13 @@ def override(tree: dict[str, Any], text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ConfigError(
-            f'command line: "{_cut(without_password(text))}" is no override; allowed: key=value, such as seed=1.'
+            f'command line: "{_cut(without_password(text))}" is not an override; allowed: key=value, such as seed=1.'
         )
     *parents, last = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            raise ConfigError(f'command line: "{_cut(key)}" goes below "{_cut(parent)}", which is a single value.')
+            raise ConfigError(f'command line: "{_cut(key)}" is below "{_cut(parent)}", which is a single value.')
     try:
         # A glob such as *.csv is meant as it stands; YAML would look for an anchor of that name. So is a decimal comma.
         tree[last] = value if value.startswith("*") or value == "," else yaml.load(value, Loader=_Loader)

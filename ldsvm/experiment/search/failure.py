@@ -1,4 +1,4 @@
-"""Why a trial or a result is not there: a kind, which code reads, and a sentence for people, which no code reads."""
+"""Why a trial or a result is missing: a kind, for code, and a sentence, for people only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FAULTS = frozenset({
 
 
 class Kind(StrEnum):
-    """What sort of failure it is. The values are in files: a new one may be added, none may change.
+    """The kind of a failure. The values are stored in files: new ones may be added, but none may change.
 
-    NOT_RUN: never tried, for want of memory or as the executor cannot take such inputs. TIME_LIMIT, MEMORY_LIMIT: a
-    limit that was set stopped it. ENDED: its process ended. FAULT: an error that comes back whenever the same fit is
-    tried. ACCIDENT: any other, which may have been of the day, such as a full disk or a package that was not installed.
+    NOT_RUN: never tried, for lack of memory or because the executor does not support such inputs. TIME_LIMIT,
+    MEMORY_LIMIT: stopped by a limit of the file. ENDED: its process ended. FAULT: an error that every try of the same
+    fit would raise. ACCIDENT: any other, perhaps temporary, such as a full disk or a package that was not installed.
     """
 
     NOT_RUN = "not run"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why something is not there. kind: for code; sentence: for people.
+    """Why something is missing. kind: for code; sentence: for people.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Failure:
 
 
 class KnownFailure(RuntimeError):
-    """An error that was made from a failure and says it again."""
+    """An error that carries a failure; its message is the failure's sentence."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -82,7 +82,7 @@ def _kind(error: BaseException) -> Kind:
 
 
 def sentence(error: BaseException) -> str:
-    """Return an exception as one line: its type, unless it is one of ours and speaks for itself, and what it says."""
+    """Return an exception as one line: its type, unless it is one of ours, and its message."""
     lines = str(error).strip().splitlines() or ["no message"]
     own = type(error).__module__.startswith("ldsvm.")
     return lines[0] if own else f"{type(error).__name__}: {lines[0]}"

@@ -1,4 +1,4 @@
-"""Word left by a process that crashes, such as in a library that was refused memory, for whoever finds it gone."""
+"""A note left by a process that crashes, such as in a library that was refused memory, for the parent to read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WORDS = "Fatal Python error: "
 
 @contextmanager
 def reported(file: Path) -> Iterator[None]:
-    """Let a crash of this process be told in a new file, which is gone when there was none.
+    """Record a crash of this process in a new file, which is removed if there was none.
 
-    A signal from outside, such as SIGKILL, leaves it empty. Where its folder is not, on another machine than that of
-    whoever will look, nothing is told.
+    A signal from outside, such as SIGKILL, leaves the file empty. On another machine, where the folder does not exist,
+    nothing is recorded.
     """
     try:
         stream = file.open("w")
@@ -34,7 +34,7 @@ def reported(file: Path) -> Iterator[None]:
 
 
 def crash(file: Path) -> str | None:
-    """Return how the process crashed that had this file, such as "segmentation fault"; None when it is not known to."""
+    """Return how the process with this file crashed, such as "segmentation fault"; None if no crash is known."""
     try:
         first = file.read_text().partition("\n")[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""Successive halving: every point with little first, the best with more, and the best of those with everything."""
+"""Successive halving: fit every point with few resources, the best with more, and the best of those with all."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def rungs(n: int, factor: int, least: int, most: float = math.inf) -> list[tuple
 
 
 class Halving:
-    """Which of n points to fit next, asked and told in turn until nothing is left to ask.
+    """Which of n points to fit next: call `ask` and `tell` in turn until there is nothing left to ask.
 
-    Points are known by their places, which trials call their order; of equals the earlier one is preferred. strategy:
-    without a factor, all points at once with everything. most: of the resource, what a whole fit has; infinite if
-    unknown. What is asked depends on nothing but what was told, which must be the trials of all that was asked.
+    Points are identified by their places, which trials call their order; among equals the earlier one is preferred.
+    strategy: without a factor, all points are asked at once, with all resources. most: the resource of a full fit;
+    infinite if unknown. What is asked depends only on what was told, which must be the trials of all that was asked.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The finished trials of searches on disk, so that a search that was killed goes on where it was."""
+"""The finished trials of searches on disk, so that a search that was killed continues where it was."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Journal:
     it added itself. (A network file system must offer O_APPEND that is safe between hosts, which NFS does not: there
     let one host alone hold the journal.)
 
-    A line is believed when its trial succeeded, or failed by an error that the same fit would raise again; one that
-    was stopped by the clock is believed only while fit_s is what it was then. Every other kind of failure, such as too
-    little memory or a process that ended, may have been of the day and is tried again.
+    A line is used if its trial succeeded, or failed by an error that the same fit would raise again. A trial that the
+    time limit stopped is used only if fit_s is unchanged. Other failures, such as too little memory or a process that
+    ended, may have been temporary and are tried again.
 
-    A last line that a kill cut is left out silently, other damaged lines with a UserWarning; their trials are done
+    A last line that a kill truncated is ignored silently, other damaged lines with a UserWarning; their trials are run
     again. Raises DataError when the file cannot be read or written.
 
     Examples
@@ -61,7 +61,7 @@ class Journal:
             self._read()
 
     def find(self, key: str) -> Trial | None:
-        """Return the trial of that key if there is one to be believed."""
+        """Return the trial of that key if there is one that can be used."""
         line = self._lines.get(key)
         return line.trial if line is not None and self._believed(line) else None
 
@@ -107,7 +107,7 @@ class Journal:
             raise DataError(f"{self._path}: the journal of trials cannot be read ({error}).") from error
         bad = [i for i, line in enumerate(lines) if line and not line.endswith(CUT) and not self._take(line)]
         if bad:
-            what = f"{listing('row', bad)} cannot be read, what they held is done again"
+            what = f"{listing('row', bad)} cannot be read; their trials are run again"
             warnings.warn(f"{self._path}: {what}.", UserWarning, stacklevel=3)
 
     def _append(self, line: bytes) -> None:
@@ -136,7 +136,7 @@ def _format() -> Any:
 
 
 def _mend(file: int) -> bytes:
-    """Return what must come before a new line: nothing, or the end of one that a kill cut."""
+    """Return what must come before a new line: nothing, or the end of a line that a kill truncated."""
     size = os.fstat(file).st_size
     # Another process may be writing that line just now; then this follows its end, as a line that says nothing.
     return CUT + b"\n" if size and os.pread(file, 1, size - 1) != b"\n" else b""

@@ -1,4 +1,4 @@
-"""A search that learns: Optuna's samplers choose each batch of points by the trials before it."""
+"""Search with Optuna's samplers, which choose each batch of points from the trials before it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StudyFile:
 
 
 class Learned:
-    """Which points to fit next, asked and told in turn like `Halving`; `points` grows with every batch.
+    """Which points to fit next: call `ask` and `tell` in turn as with `Halving`; `points` grows with every batch.
 
-    What is asked depends on the seed and on what was told alone: trials are told whole batches at a time and in their
-    order, so that neither the number of workers nor a resume from a journal changes a search. The study is in memory;
-    the study file gets a copy of each batch, which nothing reads here.
+    What is asked depends only on the seed and on what was told: trials are told in whole batches and in order, so that
+    neither the number of workers nor a resume from a journal changes a search. The study is in memory; the study file,
+    for optuna-dashboard, gets a copy of each batch and is never read here.
 
     Examples
     --------

@@ -32,7 +32,7 @@ RETRIES = 2  # of a job whose process was killed from outside
 
 @dataclass(eq=False)
 class _Flight:
-    """A job on its way. word: where its process tells of a crash. end: when its time is over, known once it runs.
+    """A running job. word: file in which its process records a crash. end: when its time is over, once it runs.
 
     retries: how many are left.
     """
@@ -74,9 +74,9 @@ class Cluster:
     def map(self, function: Run, jobs: Sequence[Job]) -> Iterator[list[Trial]]:
         """Call the function on each job and yield the results as they arrive.
 
-        A job that takes too long, whose process ends again and again, or that raises, gives trials that say so. When
-        the caller stops early, what still runs is cancelled; Ctrl-C closes the cluster too. Raises ClusterFailed when
-        Ray does not start, or ends.
+        A job that takes too long, whose process ends repeatedly, or that raises an error, gives trials with this
+        failure. When the caller stops early, running jobs are cancelled; Ctrl-C closes the cluster too. Raises
+        ClusterFailed when Ray does not start, or ends.
         """
         if jobs:
             self._start()
@@ -139,7 +139,7 @@ class Cluster:
         except RayTaskError as error:
             return _failed(flight.job, failure_of(error.cause))
         except LocalRayletDiedError as error:
-            raise ClusterFailed("Ray ended in the middle of a search; its finished trials are kept.") from error
+            raise ClusterFailed("Ray ended during the search; finished trials are kept.") from error
         except RayError:  # the process of the job, or its machine, is gone
             how = crash(flight.word)
             if how or flight.retries == 0:  # what crashed would do so again

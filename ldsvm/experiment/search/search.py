@@ -44,7 +44,8 @@ def plan(
     if resource == ROWS:
         if rows is not None and strategy is not None and rows <= (strategy.min_resources or 0):
             text = (
-                f"strategy.min_resources is {strategy.min_resources}, the training rows are {rows}: nothing is halved."
+                f"strategy.min_resources is {strategy.min_resources}, but there are only {rows} training rows: every "
+                "point is fitted to all of them."
             )
             warnings.warn(text, UserWarning, stacklevel=3)
         return points, Halving(len(points), strategy, math.inf if rows is None else rows)

@@ -35,7 +35,7 @@ from ldsvm.model_answers import labels_of
 LAYOUT = 2  # raise it when what a trial holds, or how it is computed, changes
 Arrays = NDArray[Any]
 OnStep = Callable[[dict[str, Any]], None]
-RESUMED = "It went on from where an earlier run was killed, and its seconds are those since then."
+RESUMED = "It continued an earlier run that was killed; its time counts from then on."
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A process of its own for whatever is fitted and timed, so that it can be stopped, or die, without ending us."""
+"""A separate process for everything that is fitted and timed, so that it can be stopped, or crash, without harm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stopped(KnownFailure):
 
 
 class Runner(Protocol):
-    """Who calls a function: this process (`Here`) or one that can be stopped (`Worker`)."""
+    """Calls functions in this process (`Here`) or in one that can be stopped (`Worker`)."""
 
     def call(
         self,
@@ -38,7 +38,7 @@ class Runner(Protocol):
 
 
 class Here:
-    """Calls in this process; nothing can stop them, and only estimates know the limit of memory."""
+    """Calls functions in this process: they cannot be stopped, and only estimates observe the limit of memory."""
 
     def call(
         self,
@@ -54,7 +54,7 @@ class Here:
 
 
 class Worker:
-    """Calls in a child process, which starts with the first call and is started anew after it had to be killed.
+    """Calls functions in a child process, which starts with the first call, and again after it had to be killed.
 
     Functions and arguments travel by pickle: module functions and plain values, arrays by the name of their file. What
     the function tells on its way arrives at `tell` in this process.

@@ -42,7 +42,7 @@ def answer_curves(methods: Sequence[MethodAnswers], title: str) -> Drawing:
         axes[-1].plot(bins[:, 0], bins[:, 1], marker="o", ms=4, **style)
     axes[-1].plot([0, 1], [0, 1], ls=":", color=INK, lw=1)
     low = 0.5 if two else 0.0
-    axes[-1].set(xlabel="confidence of the answer", ylabel="share that is right", title="reliability")
+    axes[-1].set(xlabel="confidence of the prediction", ylabel="accuracy", title="reliability")
     axes[-1].set(xlim=(low - 0.02, 1.02), ylim=(-0.02, 1.02))
     axes[-1].legend(frameon=False, fontsize=9, loc="upper left")
     figure.suptitle(plain(title), fontsize=11, color=INK)
@@ -64,7 +64,7 @@ def _two_classes(axes: Sequence[Any], answers: Answers, style: dict[str, Any]) -
     false, true, _ = roc_curve(answers.codes, answers.needed[:, 1])
     roc.plot(false, true, **style)
     roc.plot([0, 1], [0, 1], ls=":", color=INK, lw=1)
-    words = {"xlabel": "false alarms (share of the first class)", "ylabel": "found (share of the second)"}
+    words = {"xlabel": "false alarms (share of the negative class)", "ylabel": "found (share of the positive class)"}
     roc.set(title="ROC", **words)
     precision, recall, _ = precision_recall_curve(answers.codes, answers.needed[:, 1])
     precision_recall.plot(recall, precision, drawstyle="steps-post", **style)

@@ -24,7 +24,7 @@ def latent_space(Z: NDArray[Any], y: NDArray[Any], title: str, by_scores: NDArra
     """
     views = [_principal(Z) if Z.shape[1] > 2 else plane(Z, y)]
     if by_scores is not None:
-        views.append((by_scores, "plane of the scores: a corner for each class", ""))
+        views.append((by_scores, "plane of the scores, with a corner for each class", ""))
     figure, panels = figure_of(0.8 + 5.2 * len(views), 5.2, columns=len(views), shared=False)
     for axes, (points, x_label, y_label) in zip(np.ravel(panels), views, strict=True):
         _classes(axes, *some(points, y))
@@ -141,7 +141,7 @@ def overview(outcomes: Sequence[Outcome], title: str, ours: Sequence[str] = ()) 
     labels = (
         f"test error (%), {'± one std over splits' if several else '95 % interval'}",
         "basis functions",
-        "prediction (µs a sample, one thread)",
+        "prediction (µs per sample, one thread)",
     )
     values: list[list[Any]] = [[100 * o.error, o.n_basis, o.predict_us] for o in judged]
     for k, (axes, label) in enumerate(zip(panels, labels, strict=True)):

@@ -27,7 +27,7 @@ def dial(lines: Sequence[Line], title: str) -> Drawing:
         style = {"color": OKABE_ITO[k % len(OKABE_ITO)], "marker": MARKS[k % len(MARKS)], "ms": 5, "lw": 1.6}
         for axes, costs in zip(panels, (line.n_basis, line.predict_us), strict=True):
             axes.plot(costs, line.error, label=plain(line.name), **style)
-    for axes, label in zip(panels, ("basis functions", "prediction (µs a sample, one thread)"), strict=True):
+    for axes, label in zip(panels, ("basis functions", "prediction (µs per sample, one thread)"), strict=True):
         axes.set(xscale="log", yscale="log", xlabel=label)
         plain_log(axes.xaxis)
         plain_log(axes.yaxis)

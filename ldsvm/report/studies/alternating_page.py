@@ -17,9 +17,9 @@ PAPER_RATIO = 150
 ROUNDING, STILL = 1e-9, 1e-3
 OTHER = "alternation without Z"
 STARTS = {
-    "random": "random start, row by row",
+    "random": "random start for each row",
     "pca": "start from principal coordinates",
-    "simplex": "start with every class on one point",
+    "simplex": "start with one point for each class",
 }
 
 
@@ -118,11 +118,12 @@ def _lede(pair: Pair, times: tuple[list[float], list[float]], ratio: float, fact
     last = pair.rounds[-1]
     ours, other = pair.ours.nested[pair.then(1)], pair.other.nested[1]
     return (
-        f"An iteration of MAC takes {_ms(times[0][-1])} ms, one of the {OTHER} {_ms(times[1][-1])} ms, "
-        f"{ratio:,.0f} times as long (the paper: {PAPER_RATIO}). From the {STARTS[pair.start]}, when the first of "
-        f"these has ended, the nested objective is {_value(ours)} by MAC and {_value(other)} without Z; at the end it "
-        f"is {_value(pair.ours.nested[-1])} ({_value(facts['runs'][pair.start]['mac_retrained'])} once g is trained on "
-        f"F(X)) and {_value(pair.other.nested[last])}, and {_value(facts['lowest'])} is the least there is."
+        f"An iteration of MAC takes {_ms(times[0][-1])} ms. An iteration of the {OTHER} takes {_ms(times[1][-1])} ms, "
+        f"{ratio:,.0f} times as long (the paper: {PAPER_RATIO}). With the {STARTS[pair.start]}, by the end of the "
+        f"first iteration without Z the nested objective is {_value(ours)} for MAC and {_value(other)} without Z. At "
+        f"the end it is {_value(pair.ours.nested[-1])} for MAC ({_value(facts['runs'][pair.start]['mac_retrained'])} "
+        f"after g is trained on F(X)) and {_value(pair.other.nested[last])} without Z; the global minimum is "
+        f"{_value(facts['lowest'])}."
     )
 
 
@@ -134,10 +135,10 @@ def _ratio(times: tuple[list[float], list[float]], ratio: float) -> Claim:
 
 def _progress(pairs: list[Pair], *, same_time: bool) -> Claim:
     below = [pair.below(same_time=same_time) for pair in pairs]
-    when = "at the time when each iteration without Z ends" if same_time else "after as many iterations"
+    when = "when each iteration without Z ends" if same_time else "after the same number of iterations"
     parts = [f"{STARTS[pair.start]}: at {sum(those)} of {len(those)}" for pair, those in zip(pairs, below, strict=True)]
     text = f"MAC's nested objective is below that of the {OTHER} {when} (the paper: faster in progress and in runtime)."
-    return Claim(text, all(map(all, below)), f"MAC's is the lower one, {'; '.join(parts)} iterations.")
+    return Claim(text, all(map(all, below)), f"MAC's is lower: {'; '.join(parts)} iterations.")
 
 
 def _times(times: tuple[list[float], list[float]], ratio: float) -> Table:
@@ -149,8 +150,8 @@ def _times(times: tuple[list[float], list[float]], ratio: float) -> Table:
 
 
 def _same_time(pairs: list[Pair]) -> Table:
-    header = ["start", "iterations without Z", "seconds", "nested objective", "iterations of MAC by then",
-              "nested objective of MAC", "after as many iterations"]  # fmt: skip
+    header = ["start", "iterations without Z", "seconds", "nested objective", "iterations of MAC in this time",
+              "nested objective of MAC", "after the same number of iterations"]  # fmt: skip
     rows = []
     for pair in pairs:
         for k in sorted({1, 2, pair.rounds[-1]} & {*pair.rounds}):
@@ -158,14 +159,14 @@ def _same_time(pairs: list[Pair]) -> Table:
             cells = [_value(pair.other.nested[k]), str(j), _value(pair.ours.nested[j])]
             rows.append([pair.start, str(k), f"{pair.other.seconds[k]:.3g}", *cells,
                          _value(pair.ours.nested[min(k, last)])])  # fmt: skip
-    note = "The last iteration of MAC may have ended long before: it stops when Z equals F(X) to the tolerance."
+    note = "MAC may have ended long before: it stops when Z equals F(X) up to the tolerance."
     return Table("What MAC reaches in the time of an iteration without Z", header, rows, text=("start",), note=note)
 
 
 def _ends(pairs: list[Pair], facts: dict[str, Any]) -> Table:
-    header = ["start", "method", "iterations", "seconds", "nested objective", "above the least %",
+    header = ["start", "method", "iterations", "seconds", "nested objective", "above the minimum %",
               "with g trained on F(X)", "training error %", "validation error %", "best validation error %",
-              "its test error %", "ended since"]  # fmt: skip
+              "its test error %", "stopped because"]  # fmt: skip
     rows = []
     for pair in pairs:
         run = facts["runs"][pair.start]
@@ -178,17 +179,17 @@ def _ends(pairs: list[Pair], facts: dict[str, Any]) -> Table:
                 run[f"{key}_end"],
             ])  # fmt: skip
     note = (
-        "The least value is known: with one linear machine the nested objective becomes convex in W v and b. It is "
-        f"between {facts['lower_bound']:.6g} and {facts['lowest']:.6g}. MAC trains g on Z; what is left of Z - F(X) "
-        "costs its hinge on F(X), C times."
+        "The global minimum is known, since with one linear SVM the nested objective becomes convex in W v and b: it "
+        f"lies between {facts['lower_bound']:.6g} and {facts['lowest']:.6g}. MAC trains g on Z, so the remaining "
+        "difference Z - F(X) adds to its hinge loss on F(X)."
     )
-    return Table("Where they come", header, rows, text=("start", "method", "ended since"), note=note)
+    return Table("Final values", header, rows, text=("start", "method", "stopped because"), note=note)
 
 
 def _penalties(params: Params, facts: dict[str, Any]) -> Table:
     """Whether the outcome depends on the penalty that was chosen."""
     rows = [[f"{C:g}", *(_value(value) for value in values)] for C, *values in facts["penalties"]]
-    header = ["C", "MAC at its end", f"{OTHER}, two iterations", "least there is"]
+    header = ["C", "MAC at its end", f"{OTHER}, two iterations", "global minimum"]
     return Table(f"Nested objective for every C, {STARTS[params.starts[0]]}", header, rows)
 
 
@@ -208,10 +209,16 @@ def _quality(found: Found, params: Params) -> Table:
         rose = bool((np.diff(nested) > ROUNDING * nested[:-1]).any())
         still = int(np.argmax(nested <= nested[-1] * (1 + STILL)))
         rows.append([name, *(f"{gap:.1e}" for gap in gaps), "yes" if rose else "no", str(still)])
-    header = ["start", "g-step, relative gap", "F-step, relative gap", "objective ever rose", "still after iteration"]
+    header = [
+        "start",
+        "g-step, relative gap",
+        "F-step, relative gap",
+        "objective ever rose",
+        "no change after iteration",
+    ]
     note = (
-        f"Still: it changes by less than {100 * STILL:g} % from there on. Each step alone is at its minimum then; the "
-        "hinge has a kink there, which only a change of both together would leave."
+        f"No change: from this iteration on the objective changes by less than {100 * STILL:g} %. Each step alone is "
+        "then at its minimum, at a kink of the hinge loss; only changing both together would lower the objective."
     )
     return Table(f"Optimality of the {OTHER}, worst of all iterations", header, rows, text=("start",), note=note)
 
@@ -227,8 +234,8 @@ def _picture(pair: Pair, lowest: float) -> Picture:
         f"{pair.other.seconds[k]:.2g} seconds."
     )
     caption = (
-        f"Nested objective, {STARTS[pair.start]}: over the iterations (left) and the time (right). Both begin at "
-        f"{_value(pair.other.nested[0])}; dashed: the last value, after the end."
+        f"Nested objective, {STARTS[pair.start]}, against iterations (left) and time (right). Both methods begin at "
+        f"{_value(pair.other.nested[0])}; dashed lines continue the last value after a method has ended."
     )
     drawing = progress(runs, lowest, f"With and without auxiliary coordinates: {STARTS[pair.start]}")
     return Picture(f"alternating-{pair.start}", drawing, alt, caption, wide=True)
@@ -239,16 +246,17 @@ def _protocol(params: Params, facts: dict[str, Any], found: Found) -> str:
         "a first-order solver, since no interior-point solver of qpsolvers is installed here (pip install clarabel)"
     )  # fmt: skip
     return (
-        f"{facts['source']} Odd against even, {params.train} training rows, {params.validation:,} to choose, equally "
-        f"many of every digit; every training row is a centre, L = {params.n_components}, lam = {params.lam:g}. Of "
+        f"{facts['source']} Odd against even digits; {params.train} training and {params.validation:,} validation "
+        f"rows, equally many of each digit; every training row is a centre, L = {params.n_components}, lam = "
+        f"{params.lam:g}. Of "
         f"{len(facts['tried'])} pairs of sigma and C, sigma = {facts['sigma']:g} and C = {facts['C']:g} have MAC's "
         f"lowest validation error, {100 * facts['valid_error']:.2f} %. Both methods begin with the same W, v and b: W "
-        f"fitted to the starting coordinates, v and b trained on them. MAC: mu from {params.mu:g} by "
-        f"{params.mu_factor:g}, until |Z - F(X)| is below {params.tol:g} of |F(X)|. The {OTHER} trains the linear SVM "
+        f"fitted to the starting coordinates, v and b trained on them. MAC: mu starts at {params.mu:g} and grows by "
+        f"{params.mu_factor:g}, until |Z - F(X)| is below {params.tol:g} |F(X)|. The {OTHER} trains the linear SVM "
         f"exactly on F(X), then solves the QP in {facts['n_weights']:,} weights and {params.train} slacks by "
-        f"{facts['solver']} through qpsolvers, {kind}. The clocks count the steps, not what is measured between them: "
-        "MAC's the wall clock's seconds, the other's those of its thread at work, so that a busy machine can only make "
-        f"the ratio smaller. They begin after features, Gram matrix and start ({1e3 * facts['prepare_s']:.0f} ms). "
+        f"{facts['solver']} through qpsolvers, {kind}. Times count the steps, not the measurements between them: wall "
+        "time for MAC, processor time for the other, so that a busy machine can only lower the ratio. They begin after "
+        f"features, Gram matrix and start ({1e3 * facts['prepare_s']:.0f} ms). "
         "Test errors are those of the models with the lowest validation error. The paper used a general QP solver too; "
         "its QP is a kernel SVM with a fixed bias, for which special solvers would be faster."
     )

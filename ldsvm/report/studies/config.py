@@ -64,5 +64,5 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, root: Path) -
     try:
         paths = {key: (root / value.expanduser()).resolve() for key, value in config.paths}
     except (OSError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"{path}: paths cannot be used ({error}).") from None
+        raise ConfigError(f"{path}: a path is not valid ({error}).") from None
     return config.model_copy(update={"paths": config.paths.model_copy(update=paths)})

@@ -38,16 +38,16 @@ def _error(run: Run) -> float:
 
 
 def _lede(lines: dict[str, list[Run]], svm: Run, smallest: Run | None) -> str:
-    start = f"The {SVM} gets {_error(svm):.2f} % wrong with {svm['n_basis']:,} support vectors"
+    start = f"The {SVM} has {_error(svm):.2f} % test error with {svm['n_basis']:,} support vectors"
     if smallest is None:
         learned, fixed = lines["learned"][-1], lines["fixed"][-1]
         return (
-            f"{learned['n_basis']:,} learned basis functions get {_error(learned):.2f} % wrong, as many k-means "
-            f"centres {_error(fixed):.2f} %. {start}: more functions than here are needed for that."
+            f"{learned['n_basis']:,} learned basis functions have {_error(learned):.2f} % test error, and as many "
+            f"k-means centres {_error(fixed):.2f} %. {start}; more basis functions than here are needed to match it."
         )
     ratio = svm["predict_us"] / smallest["predict_us"]
     return (
-        f"{start}; {smallest['n_basis']:,} learned basis functions get {_error(smallest):.2f} % wrong and predict "
+        f"{start}; {smallest['n_basis']:,} learned basis functions have {_error(smallest):.2f} % and predict "
         f"{ratio:,.0f} times as fast."
     )
 
@@ -61,15 +61,13 @@ def _claims(params: Params, lines: dict[str, list[Run]], svm: Run, smallest: Run
     total = len(params.sizes)
     measured = f"At {total - len(wrong)} of {total} sizes" + (f"; not at {'; '.join(wrong)}." if wrong else ".")
     claims = [
-        Claim(
-            "At every size learned centres are better than fixed ones and than Nystroem features.", not wrong, measured
-        )
+        Claim("At every size, learned centres are better than fixed ones and Nystroem features.", not wrong, measured)
     ]
     size, speed = (0.0, 0.0) if smallest is None else (
         svm["n_basis"] / smallest["n_basis"], svm["predict_us"] / smallest["predict_us"],
     )  # fmt: skip
     nothing = f"At these sizes no learned map is as good as the {SVM}."
-    text = f"Within the 95 % interval of the {SVM}'s error, {FEWER} times fewer basis functions are enough."
+    text = f"{FEWER} times fewer basis functions reach the {SVM}'s error, within its 95 % interval."
     claims.append(Claim(text, size >= FEWER, f"{size:.1f} times fewer." if size else nothing))
     text = f"That map predicts at least {FASTER} times as fast as the {SVM} on one thread, from principal components."
     claims.append(Claim(text, speed >= FASTER, f"{speed:,.0f} times as fast." if speed else nothing))
@@ -79,7 +77,7 @@ def _claims(params: Params, lines: dict[str, list[Run]], svm: Run, smallest: Run
 def _errors(params: Params, lines: dict[str, list[Run]]) -> Table:
     header = ["test error %, basis functions", *(f"{size:,}" for size in params.sizes)]
     rows = [[NAMES[name], *(f"{_error(run):.2f}" for run in runs)] for name, runs in lines.items()]
-    return Table("Test error over the number of basis functions", header, rows)
+    return Table("Test error by number of basis functions", header, rows)
 
 
 def _details(lines: dict[str, list[Run]], svm: Run) -> Table:
@@ -103,7 +101,7 @@ def _details(lines: dict[str, list[Run]], svm: Run) -> Table:
         ]
         for run in [*(run for runs in lines.values() for run in runs), svm]
     ]  # fmt: skip
-    note = "Seconds of the fit of the chosen values; microseconds per sample on one thread, all test rows at once."
+    note = "Training time of the chosen model; prediction time per sample on one thread, all test rows at once."
     return Table("Every size", header, rows, text=("method",), note=note)
 
 
@@ -118,7 +116,7 @@ def _picture(lines: dict[str, list[Run]], svm: Run) -> Picture:
         for name, runs in lines.items()
     ]
     drawn.append(Line(SVM, [svm["n_basis"]], [svm["predict_us"]], [_error(svm)]))
-    alt = "Test error over basis functions and over microseconds per prediction; the tables below have the numbers."
+    alt = "Test error against basis functions and against prediction time; the tables below have the numbers."
     caption = "Lower and further left is better. Both axes are logarithmic."
     return Picture("dial", dial(drawn, "Error against cost"), alt, caption, wide=True)
 
@@ -127,9 +125,9 @@ def _protocol(params: Params) -> str:
     ridges = ", ".join(f"{alpha:g}" for alpha in params.alphas)
     rows = "the official test set" if params.test == 0 else f"{params.test:,} test rows"
     return (
-        f"{params.dataset}: {params.train:,} rows to train, {params.validation:,} to choose C (and the ridge of "
-        f"learned centres, of {ridges}; fixed ones have {RIDGE:g}) and to stop; "
-        f"{rows}, scored once a model. All methods see {params.components} principal components, fitted to the "
-        f"training rows. Fixed centres, landmarks and the {SVM} have gamma {params.gamma:g}; learned widths start at "
-        f"{params.learned_gamma:g}."
+        f"{params.dataset}: {params.train:,} training rows; {params.validation:,} validation rows for early stopping "
+        f"and the choice of C (and, for learned centres, of the ridge among {ridges}; with fixed ones it is "
+        f"{RIDGE:g}); {rows}, on which each model is scored once. All methods use {params.components} principal "
+        f"components, fitted to the training rows. Fixed centres, landmarks and the {SVM} have gamma "
+        f"{params.gamma:g}; learned widths start at {params.learned_gamma:g}."
     )

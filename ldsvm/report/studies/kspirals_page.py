@@ -77,7 +77,7 @@ def _curves(fits: list[Fact]) -> tuple[Picture, Picture]:
         plotting.errors(fits),
         "Training errors in per cent, a row for each number of classes and a column for each number of latent "
         "dimensions, as in the table.",
-        "Training errors in %, from each start: the darker, the more. Framed: L = K - 1.",
+        "Training errors in %, from each start: darker is larger. Framed: L = K - 1.",
         wide=True,
     )
     collapse = Picture(

@@ -48,10 +48,10 @@ def _lede(fits: Fits, most: int, processors: int) -> str:
     unchecked = f"The paper's {PAPER_SPEEDUP:g} times on {PAPER_PROCESSORS} processors cannot be checked here."
     end = "" if most >= PAPER_PROCESSORS else f" {unchecked}"
     if most == 1:
-        return f"Only one thread was timed, so there is no speed-up to tell.{end}"
+        return f"Only one thread was timed, so there is no speed-up to report.{end}"
     busy = median(run["busy"] for run in fits.runs[1])
     if busy < ALONE:
-        end += f" One thread got {busy:.0%} of a processor: the machine had other work, and the times tell little."
+        end += f" One thread got {busy:.0%} of a processor: the machine was busy, so the times are unreliable."
     steps = ", ".join(f"{PARTS[part]} {fits.speedup(most, part):.2f}" for part in "zgf")
     whole = f"{fits.speedup(most, 'whole'):.2f} times as fast on {most} threads as on one ({steps})"
     return f"A whole fit is {whole}; this machine has {processors} processors.{end}"
@@ -78,7 +78,7 @@ def _fit_claims(fits: Fits) -> list[Claim]:
         claims.append(Claim(text, median(S) >= BAR, f"{median(S):.2f} times ({spread(S)} over repeats)."))
     nested = [run["nested"] for runs in fits.runs.values() for run in runs]
     apart = (max(nested) - min(nested)) / min(nested)
-    text = f"Threads do not change what is found: nested objectives agree to {ALIKE:.1%} (our expectation)."
+    text = f"Threads do not change the result: nested objectives agree to {ALIKE:.1%} (our expectation)."
     return [*claims, Claim(text, apart <= ALIKE, f"They differ by at most {apart:.1e} of their size.")]
 
 
@@ -101,7 +101,7 @@ def _same_trials(searches: Searches, params: Params) -> Claim:
     outcomes = len({run["digest"] for run in runs})
     failed = sum(trial["failure"] is not None for run in runs for trial in run["trials"])
     return Claim(
-        "A search finds the same trials to the last bit without Ray, with any number of processes and on a cluster "
+        "A search finds bit-identical trials without Ray, with any number of processes and on a cluster "
         "(our expectation).",
         outcomes == 1 and not failed,
         f"{len(runs)} searches of {len(params.search_gamma)} trials had "
@@ -134,10 +134,10 @@ def _protocol(params: Params, processors: int) -> str:
     return (
         f"{params.dataset}: {params.n_train:,} training rows, {params.n_basis:,} basis functions, "
         f"{params.n_components} latent dimensions, gamma {params.gamma:g}, C {params.C:g} (as validation chose in the "
-        f"contest of methods); every fit does {params.iterations} iterations from the simplex. Each measurement has a "
-        "process of its own, which holds BLAS, OpenMP and our kernels to its threads, and does a small fit before its "
-        f"clock starts. {params.repeats} repeats, all settings in turn, every other time in turned order, so that "
-        f"drift hits all alike. The machine has {processors} processors; the nodes of the cluster are processes on it, "
+        f"contest of methods); every fit does {params.iterations} iterations from the simplex. Each measurement runs "
+        "in its own process, with BLAS, OpenMP and our kernels limited to its threads, after a small fit to warm up. "
+        f"{params.repeats} repeats, all settings in turn and every other time in reverse order, so that drift affects "
+        f"all alike. The machine has {processors} processors; the nodes of the cluster are processes on it, "
         f"with one processor each. The search fits {len(params.search_gamma)} values of gamma on "
         f"{params.search_train:,} rows with {params.search_basis:,} basis functions, each on one thread."
     )

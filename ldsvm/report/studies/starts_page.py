@@ -42,7 +42,7 @@ def _grouped(params: Params, found: Found, problem: str) -> Runs:
 def _lede(problem: str, runs: Runs) -> str:
     iterations = ", ".join(f"{NAMES[start]} {middle(found, 'paper_iter'):g}" for start, found in runs.items())
     errors = ", ".join(f"{100 * _test_error(found):.2f}" for found in runs.values())
-    return f"{problem}: median iterations by the paper's rule from {iterations}; mean test errors {errors} %."
+    return f"{problem}: median iterations by the paper's rule: {iterations}; mean test errors: {errors} %."
 
 
 def _test_error(runs: Sequence[Run]) -> float:
@@ -54,8 +54,8 @@ def _claims(problem: str, runs: Runs) -> list[Claim]:
     if "simplex" in runs:
         n = middle(runs["simplex"], "paper_iter")
         counts = ", ".join(str(run["paper_iter"]) for run in runs["simplex"])
-        text = f"{problem}: from the simplex about {PAPER_SIMPLEX} iteration is enough (paper: usually 1)."
-        claims.append(Claim(text, n <= PAPER_SIMPLEX, f"By the paper's rule to stop {counts}, median {n:g}."))
+        text = f"{problem}: from the simplex, about {PAPER_SIMPLEX} iteration is enough (paper: usually 1)."
+        claims.append(Claim(text, n <= PAPER_SIMPLEX, f"Iterations by the paper's rule: {counts}, median {n:g}."))
     if {"simplex", "random"} <= runs.keys():
         claims += [
             _no_more_iterations(problem, runs, "paper_iter", "by the paper's rule"),
@@ -78,11 +78,9 @@ def _similar_objectives(problem: str, runs: Runs) -> Claim:
     """By ratios within a seed, since another seed may have another C."""
     pairs = zip(runs["simplex"], runs["random"], strict=True)
     ratios = [simplex["nested"][-1] / random["nested"][-1] for simplex, random in pairs]
-    text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    text = (
-        f"{problem}: the minimum found is similar (paper); nested objectives at the end within {ALIKE:.0%} (our bar)."
-    )
-    measured = f"From the simplex it is {text} times that from random centroids, with the same C."
+    times = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    text = f"{problem}: the minimum found is similar (paper): final nested objectives within {ALIKE:.0%} (our bar)."
+    measured = f"From the simplex it is {times} times that from random centroids, with the same C."
     return Claim(text, abs(median(ratios) - 1) <= ALIKE, measured)
 
 
@@ -108,7 +106,7 @@ def _random_rows_work(problem: str, runs: Runs) -> Claim:
         for *pair, n in zip(best["simplex"], best["rows"], sizes, strict=True)
     ]
     meet = [max(a[0], b[0]) <= min(a[1], b[1]) for a, b in bounds]
-    text = f'{problem}: a start random row by row does as well with a C of its own (paper: "even random values work").'
+    text = f'{problem}: random rows as a start do as well with their own C (paper: "even random values work").'
     measured = (
         f"Mean validation errors {100 * simplex:.2f} % from the simplex and {100 * rows:.2f} % from random rows; "
         f"95 % intervals overlap for {sum(meet)} of {len(meet)} seeds."
@@ -127,7 +125,7 @@ def _picture(name: str, problem: str, runs: Runs) -> Picture:
     return Picture(
         name,
         curves(lines, problem),
-        f"{problem}: nested objective and validation error over the iterations of every run; median objectives {text}.",
+        f"{problem}: nested objective and validation error in each iteration of every run; median objectives: {text}.",
         f"{problem}: one line for each seed. Iteration 0 is F and the SVMs fitted to the start. Dots: the "
         "iteration kept by the validation error; rings: where the paper's rule stops.",
         wide=True,
@@ -146,9 +144,9 @@ def _protocol(params: Params) -> str:
     return (
         f"{sizes}. All starts of a seed have the same rows and centres. C is one of {grid}: for each seed the value "
         "with the lowest mean validation error from the simplex and from random centroids, the same for all starts; "
-        "the test set has no say in anything. "
+        "the test set chooses nothing. "
         f"{params.n_seeds} seeds. A run ends when the validation error has not fallen for {params.patience} "
-        "iterations, and the best is kept; the paper's rule, to end when it does not change or goes up, is read from "
-        "the same runs. Random centroids: one random point for each class. Random rows: every row random, normal with "
-        f"deviation {params.rows_std:g}."
+        "iterations, and the best is kept. The paper's rule, to stop when the error does not change or rises, is "
+        "applied to the same runs. Random centroids: one random point for each class. Random rows: a random point for "
+        f"each row, normal with standard deviation {params.rows_std:g}."
     )

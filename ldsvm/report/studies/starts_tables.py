@@ -39,8 +39,8 @@ def summary(problem: str, runs: Runs) -> Table:
         test = _percent([run["wrong"] / run["n_test"] for run in found])
         rows.append([NAMES[start], *iterations, *nested, early, *errors, test])
     header = [
-        "start", "iterations, paper's rule", "iteration kept", "iterations, to the end", "nested objective, kept",
-        "nested objective, at the end", "validation error %, paper's rule", "training error %", "validation error %",
+        "start", "iterations, paper's rule", "iteration kept", "iterations in all", "nested objective, kept",
+        "final nested objective", "validation error %, paper's rule", "training error %", "validation error %",
         "test error %",
     ]  # fmt: skip
     return Table(
@@ -67,7 +67,7 @@ def beside_paper(problem: str, runs: Runs) -> Table:
         ["what", "paper", "here", "difference"],
         rows,
         ("what",),
-        "The paper's simplex needs usually 1 iteration, on spirals; 18 iterations and 2.99 % are from random rows.",
+        "In the paper, the simplex usually needs 1 iteration (spirals); 18 iterations and 2.99 % are from random rows.",
     )
 
 

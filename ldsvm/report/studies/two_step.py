@@ -49,7 +49,7 @@ def solver_here(wanted: str | None = None) -> str:
     if wanted is None:
         return next((name for name in INTERIOR if name in here), "osqp")
     if wanted not in here:
-        raise ValueError(f"solver={wanted!r} is not available here; choose one of {here}.")
+        raise ValueError(f"solver={wanted!r} is not available; allowed: {here}.")
     return wanted
 
 

@@ -64,7 +64,7 @@ def test_what_load_returns(raw: Path, tmp_path: Path) -> None:
     assert data.y.tolist() == ["x", None, "y"] and data.train.columns == ("a", "b")
     assert data.y_test is not None and data.y_test.tolist() == ["x"] and data.X_test.tolist() == [[4, 7]]
     assert data.source == "2 CSV files, test set test.csv, label column label." and data.image_shape is None
-    assert data.citation == "" and "user's own" in data.licence and data.notes == ()
+    assert data.citation == "" and "Your own files" in data.licence and data.notes == ()
     assert len(files(tmp_path / "prepared")) == 1 and files(tmp_path / "prepared")[0].startswith("mine-")
 
 
@@ -201,13 +201,13 @@ def test_lists_from_the_cache(tmp_path: Path, unread: Callable[[], None]) -> Non
 
 def test_the_cache_is_kept_apart(raw: Path, tmp_path: Path) -> None:
     for place in (raw, tmp_path):
-        with pytest.raises(DataError, match=r"cache_dir=.* holds files of .*: choose a folder of its own"):
+        with pytest.raises(DataError, match=r"cache_dir=.* holds files of .*; choose another folder"):
             load(spec(raw), name="mine", cache_dir=place)
     (tmp_path / "texts" / "x").mkdir(parents=True)
     (tmp_path / "texts" / "x" / "1").write_text("a")
     for path in (str(tmp_path / "texts"), str(raw / "**" / "?.csv")):
         inside = (raw if "raw" in Path(path).parts else tmp_path / "texts") / "prepared"
-        with pytest.raises(DataError, match=r"cache_dir=.* is inside .*: choose a folder of its own"):
+        with pytest.raises(DataError, match=r"cache_dir=.* is inside .*; choose another folder"):
             load(FileSpec(path), name="mine", cache_dir=inside)
     assert files(raw) == ["a.csv", "b.csv", "test.csv"]
 

@@ -63,7 +63,7 @@ def test_folders_that_are_no_texts(tmp_path: Path) -> None:
     fails("holds train and test instead of classes", lay(tmp_path / "c", {"train/x/1": "a", "test/x/1": "a"}))
     fails("x/1.parquet is no text; give a glob such as", lay(tmp_path / "d", {"x/1.parquet": "a"}))
     fails("format text needs a folder", tmp_path / "d" / "x" / "1.parquet", format="text")
-    fails("dataset.columns means nothing for format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
+    fails("dataset.columns does not apply to format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
 
 
 TABLE = "x,label\n1,0\n2,1\n"
@@ -71,17 +71,17 @@ TABLE = "x,label\n1,0\n2,1\n"
 
 def test_paths_that_stand_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    fails(r"^\./absent\.csv: there is no such file or folder", "./absent.csv")
+    fails(r"^\./absent\.csv: no such file or folder", "./absent.csv")
     fails(r"^absent/\*\.csv: no file matches this pattern", "absent/*.csv")
     lay(tmp_path, {"here.csv": TABLE})
-    fails(r"^there\.csv: there is no such file or folder", "here.csv", test_path="there.csv")
+    fails(r"^there\.csv: no such file or folder", "here.csv", test_path="there.csv")
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     # A pipe that nobody writes into would wait for ever, a device never end.
     os.mkfifo(tmp_path / "a.csv")
     lay(tmp_path, {"b.csv": TABLE})
-    fails(r"a\.csv: is a pipe; allowed are regular files and folders of them", tmp_path / "a.csv")
+    fails(r"a\.csv: is a pipe; allowed: regular files and folders of them", tmp_path / "a.csv")
     fails(r"a\.csv: is a pipe", tmp_path / "b.csv", test_path=str(tmp_path / "a.csv"))
     fails("^/dev/zero: is a device; allowed", "/dev/zero", format="npz")
     assert len(read(FileSpec(str(tmp_path))).train) == len(read(FileSpec(str(tmp_path / "*.csv"))).train) == 2
@@ -89,13 +89,15 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 def test_formats_are_not_mixed(tmp_path: Path) -> None:
     lay(tmp_path, {"a.csv": TABLE, "b.tsv": TABLE.replace(",", "\t"), "d/a.npz": "", "d/b.npz": "", "n": ""})
-    fails("holds files of 2 formats, name one of csv, tsv as format", tmp_path)
+    fails("holds files of 2 formats; set dataset.format to one of csv, tsv", tmp_path)
     assert len(read(FileSpec(str(tmp_path), format="tsv")).train) == 2
-    fails(r"matches files of 2 formats \(csv, tsv\); they must be alike", tmp_path / "*.?sv")
-    fails("holds no parquet file, that is none ending in .parquet, .pq", tmp_path, format="parquet")
+    fails(r"matches files of 2 formats \(csv, tsv\); all must have the same", tmp_path / "*.?sv")
+    fails(r"holds no parquet file \(ending in .parquet, .pq\)", tmp_path, format="parquet")
     fails("stands for 2 files, but npz data are one file", tmp_path / "d")
     fails(
-        "a.csv is csv but .*a.npz is npz: both must be alike", tmp_path / "a.csv", test_path=str(tmp_path / "d/a.npz")
+        "a.csv is csv but .*a.npz is npz: both must have the same",
+        tmp_path / "a.csv",
+        test_path=str(tmp_path / "d/a.npz"),
     )
     fails("its name does not tell the format", tmp_path / "[n]")
     # Tables of two formats may be a training and a test set.
@@ -140,7 +142,7 @@ def test_paths_that_cannot_be_looked_up(tmp_path: Path) -> None:
 def test_names_that_are_no_utf_8(tmp_path: Path) -> None:
     # As a class such a name could be neither stored nor printed; as a file it does no harm.
     lay(tmp_path, {"texts/a/1": "x", os.fsdecode(b"texts/b\xff/1"): "y"})
-    fails(r"^'b\\udcff': the name of this class folder is no UTF-8; rename it", tmp_path / "texts")
+    fails(r"^'b\\udcff': the name of this class folder is not UTF-8; rename it", tmp_path / "texts")
     with (tmp_path / os.fsdecode(b"\xff.npz")).open("wb") as file:
         np.savez(file, X=[[0.5], [1.5]], y=[0, 1])
     for _ in range(2):  # read, then from the cache

@@ -65,7 +65,7 @@ def test_npz_test_set_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert raw.test is not None and raw.test.X.tolist() == [[1.5, 0, -2]] and raw.source == "a.npz, test set t.npz."
     fails("numbers of inputs differ: 3 .* but 2", train, test_path=str(npz(tmp_path, "t.npz", X=X[:, :2], y=Y)))
     both = npz(tmp_path, "both.npz", X=X, y=Y, X_test=X, y_test=Y)
-    fails("holds X_test, but dataset.test_path is given too", both, test_path=str(train))
+    fails("holds X_test, but dataset.test_path is also given", both, test_path=str(train))
     grouped = npz(tmp_path, "g.npz", X=X, y=Y, groups=Y)
     fails("groups differ: whole numbers .* but none", grouped, test_path=str(train))
 
@@ -81,7 +81,7 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
     assert again.indices.tolist() == S.indices.tolist() and again.data.tolist() == S.data.tolist()
     fails("a.npz: is damaged", npz(tmp_path, **{**parts, "X_indices": S.indices + 1}, y=Y))
     wide = npz(tmp_path, **{**parts, "X_shape": [4, 1 << 31]}, y=Y)
-    fails("X has 2,147,483,648 columns; allowed are at most 100,000,000", wide)
+    fails("X has 2,147,483,648 columns; allowed: at most 100,000,000", wide)
     big = np.array([1.5, -2, 1e39, 4, 5])  # the third value lies in row 1
     fails(
         "X is infinite or beyond .* in row 2, counted from 1 without a header; allowed",
@@ -104,8 +104,8 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
         ({"X": X.astype(str), "y": Y}, "array 'X' is of type <U.*, but inputs must be numbers"),
         ({"X": X.astype(complex), "y": Y}, "array 'X' is of type complex128, but inputs must be numbers"),
         ({"X": X.astype(object), "y": Y}, "a.npz: is damaged, .* no npz file .Object arrays cannot be loaded"),
-        ({"X": X[:0], "y": Y[:0]}, "X has 0 rows and 3 columns; at least one each"),
-        ({"X": X[:, :0], "y": Y}, "X has 4 rows and 0 columns; at least one each"),
+        ({"X": X[:0], "y": Y[:0]}, "X has 0 rows and 3 columns; at least one of each"),
+        ({"X": X[:, :0], "y": Y}, "X has 4 rows and 0 columns; at least one of each"),
         (
             {"X": X * 1e38, "y": Y},
             "X is infinite or beyond ±3.4e38, the range of float32, in row 3, counted from 1 without a header; allowed",
@@ -168,7 +168,7 @@ def test_svmlight_sets_have_the_same_columns(tmp_path: Path, zero_based: bool) -
         ("1 1:2\nsomebodys-confidential-word 1:2\n", "no svmlight file .could not convert string to float: …"),
         ("1,2,3\n4,5,6\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
         ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
-        ("", "a.svm: holds no rows"),
+        ("", "a.svm holds no rows"),
         ("1 1:1\n0.5 1:1\n", "the label holds 0.5; classes"),
         ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without a header"),
     ],
@@ -183,21 +183,21 @@ def test_faulty_svmlight(tmp_path: Path, text: str, message: str) -> None:
 
 def test_svmlight_without_any_value(tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_text("1\n0\n")
-    fails("X has 2 rows and 0 columns; at least one each", tmp_path / "a.svm")
+    fails("X has 2 rows and 0 columns; at least one of each", tmp_path / "a.svm")
     # As a test set it is two rows of zeros.
     raw = read(FileSpec(str(svm(tmp_path / "good.svm", X, Y)), str(tmp_path / "a.svm")))
     assert raw.test is not None and raw.test.X.toarray().tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_fields_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    rule = "format npz, so leave dataset.drop out; allowed are path, .* time"
-    fails(f"dataset.drop means nothing for {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
-    rule = "format svmlight, so leave dataset.label out; allowed"
-    fails(f"dataset.label means nothing for {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
+    rule = "format npz; leave dataset.drop out; allowed: path, .* time"
+    fails(f"dataset.drop does not apply to {rule}", npz(tmp_path, X=X, y=Y), drop=("a",))
+    rule = "format svmlight; leave dataset.label out; allowed"
+    fails(f"dataset.label does not apply to {rule}", svm(tmp_path / "a.svm", X, Y), label="y")
 
 
 def test_a_label_that_only_tables_have_is_to_be_left_out(tmp_path: Path) -> None:
-    rule = "there is no array 'label', which dataset.label names; leave dataset.label out for the array 'y'"
+    rule = "dataset.label is 'label', but there is no such array; leave dataset.label out for the array 'y'"
     fails(rule, npz(tmp_path, X=X, y=Y), label="label")
     fails("there is no array 'label': the arrays are 'X'", npz(tmp_path, X=X), label="label")
     idx_file(tmp_path / "a-labels-idx1-ubyte", DIGITS)
@@ -248,7 +248,7 @@ def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
     rows = read(FileSpec(str(tmp_path / "a.svm"))).train
     assert rows.n_features == 10**8 and rows.X.indices.tolist() == [2, 10**8 - 1, 2]
     (tmp_path / "a.svm").write_text("1 3:1 2147483647:1\n0 3:2\n")
-    fails("a.svm: X has 2,147,483,647 columns; allowed are at most 100,000,000", tmp_path / "a.svm")
+    fails("a.svm: X has 2,147,483,647 columns; allowed: at most 100,000,000", tmp_path / "a.svm")
 
 
 def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +287,7 @@ def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
         file.truncate(100_016)
     (tmp_path / "labels.idx1-ubyte").write_bytes(idx.to_bytes(np.arange(10, dtype=np.uint8)))
     monkeypatch.setattr(room, "available", lambda: 500_000)
-    rows = "its 100,000 rows of 2 columns need 0.0 GiB of memory; free are 0.0 GiB"
+    rows = "its 100,000 rows of 2 columns need 0.0 GiB of memory, but only 0.0 GiB are free"
     fails(f"a.parquet: {rows}", tmp_path / "a.parquet")
     fails("1.txt: its letters need", tmp_path / "texts")
     fails("images.idx3-ubyte: its 100,016 bytes need", tmp_path / "images.idx3-ubyte")
@@ -299,7 +299,7 @@ def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
 def test_a_hole_in_a_text_of_numbers_is_no_row(tmp_path: Path) -> None:
     with (tmp_path / "a.svm").open("wb") as file:
         file.truncate(1 << 40)  # takes no room on the disk
-    fails("a.svm: has a row of more than 16,777,216 bytes; allowed are shorter ones", tmp_path / "a.svm")
+    fails("a.svm: has a row of more than 16,777,216 bytes; allowed: shorter rows", tmp_path / "a.svm")
     (tmp_path / "a.SVM.GZ").write_bytes(gzip.compress(b"1 1:2\n0 1:3\n"))
     assert read(FileSpec(str(tmp_path / "a.SVM.GZ"))).train.X.toarray().tolist() == [[2], [3]]
 
@@ -355,14 +355,14 @@ def test_faulty_idx(tmp_path: Path) -> None:
     idx_file(labels, DIGITS)
     whole = images.read_bytes()
     for data, message in (
-        (whole[:-1], "is truncated, 85 bytes where the header promises 86"),
+        (whole[:-1], "is truncated: it has 85 bytes, but its header says 86"),
         (whole[:9], "is truncated inside its header, 9 of 16 bytes"),
         (whole + b"\0", "is too long"),
         (b"\0\0\x0d" + whole[3:], "starts with bytes 00 00 0d 03, but an IDX file of bytes with 00 00 08"),
         (bytes([0, 0, 8, 200]) + bytes([0, 0, 0, 1] * 200) + b"\0", "no IDX file .*dimension"),
     ):
         images.write_bytes(data)
-        fails(f"a-images-idx3-ubyte: .*{message}", images)
+        fails(f"a-images-idx3-ubyte.*{message}", images)
 
 
 @pytest.mark.skipif(not HOME, reason="LDSVM_DATA_HOME names no folder of raw files")

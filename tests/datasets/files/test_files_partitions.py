@@ -77,12 +77,12 @@ def test_what_cannot_be_meant(tmp_path: Path) -> None:
 
     (tmp_path / "year=2024").mkdir()
     (tmp_path / "year=2024" / "a.csv").write_text("year,label\n1,u\n")
-    fails("a.csv: has a column 'year', as its folders have; rename one of them")
+    fails("a.csv has a column 'year', as its folders have; rename one of them")
     (tmp_path / "year=2025" / "month=1").mkdir(parents=True)
     (tmp_path / "year=2025" / "month=1" / "a.csv").write_text("x,label\n1,u\n")
     fails(r"year=2025/month=1/a.csv has the folders year=…/month=…, but year=2024/a.csv has year=…; all files need")
     (tmp_path / "year=2025" / "b.tsv").write_text("x\tlabel\n1\tu\n")
-    fails("holds files of 2 formats, name one of csv, tsv")
+    fails("holds files of 2 formats; set dataset.format to one of csv, tsv")
 
 
 def test_texts_by_class_may_have_such_names(tmp_path: Path) -> None:

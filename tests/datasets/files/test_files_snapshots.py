@@ -85,8 +85,12 @@ def test_a_zip_with_one_table_or_several(tmp_path: Path) -> None:
 
 def test_archives_that_cannot_be_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("../a.csv", "/a.csv", "C:/a.csv", "..\\a.csv"):
-        fails(tmp_path, r"a.zip: holds '.*', a place of its own", zipped(tmp_path / "a.zip", {name: "x,state\n1,u\n"}))
-    fails(tmp_path, r"a.zip: holds no files\.", zipped(tmp_path / "a.zip", {"__MACOSX/a.csv": ""}))
+        fails(
+            tmp_path,
+            r"a.zip holds '.*', which is outside the archive",
+            zipped(tmp_path / "a.zip", {name: "x,state\n1,u\n"}),
+        )
+    fails(tmp_path, r"a.zip holds no files\.", zipped(tmp_path / "a.zip", {"__MACOSX/a.csv": ""}))
     (tmp_path / "b.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-9])
     fails(tmp_path, "b.zip: is damaged, truncated, unreadable or no zip file", tmp_path / "b.zip")
     mixed = zipped(tmp_path / "a.zip", {"a.csv": "x,state\n1,u\n", "b.tsv": "x\tstate\n1\tu\n"})
@@ -126,13 +130,16 @@ def test_sheets_are_named(tmp_path: Path) -> None:
     assert loaded(tmp_path, path, sheet="new", missing_values=("?",)).X[0].tolist() == [1]
     fails(tmp_path, "a.xlsx: has the sheets 'old', 'new'; name one of them as dataset.sheet", path)
     fails(
-        tmp_path, "a.xlsx: dataset.sheet is 'neu', which it has not, nearest 'new'; its sheets are", path, sheet="neu"
+        tmp_path,
+        "a.xlsx: dataset.sheet is 'neu', but there is no such sheet, nearest 'new'; the sheets are",
+        path,
+        sheet="neu",
     )
     (tmp_path / "b.xlsx").write_text("no workbook")
     fails(tmp_path, "b.xlsx: is damaged, truncated, unreadable or no xlsx file", tmp_path / "b.xlsx")
     csv = tmp_path / "a.csv"
     csv.write_text("x,state\n1,u\n")
-    fails(tmp_path, "a.csv: dataset.sheet means nothing for format csv", csv, sheet="new")
+    fails(tmp_path, "a.csv: dataset.sheet does not apply to format csv", csv, sheet="new")
 
 
 def test_a_table_of_a_database(tmp_path: Path) -> None:
@@ -160,7 +167,7 @@ def test_a_database_is_never_written_and_named_where_something_is_wrong(tmp_path
     (tmp_path / "text.db").write_text("no database at all" * 99)
     fails(tmp_path, "text.db: cannot be read .file is not a database", f"sqlite:///{tmp_path}/text.db", table="a")
     empty = "select number, state from visits where size > 99"
-    fails(tmp_path, "clinic.db: holds no rows", address, query=empty)
+    fails(tmp_path, "clinic.db holds column names but no rows", address, query=empty)
 
 
 def test_large_tables_are_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,8 +85,8 @@ def test_without_names_the_last_column_is_the_label(tmp_path: Path) -> None:
         found = look(FileSpec(path))
         assert (found.spec.label, found.spec.header) == ("c2", False)
         assert found.sentences == (
-            "The columns are c0 to c2: the first line is a row, and holds no names.",
-            "The last one, c2, is taken for the label; --label names another one.",
+            "The columns are c0 to c2: the first line holds values, not names.",
+            "The last one, c2, is used as the label; choose another with --label.",
         )
     (tmp_path / "a.csv").unlink()
     spec = look(FileSpec(str(tmp_path))).spec  # a folder of files with such a name
@@ -133,8 +133,8 @@ def test_spaces_around_names_and_values_are_no_part_of_them(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"header": False}, "dataset.header means nothing for format parquet, so leave dataset.header out"),
-        ({"encoding": "latin-1"}, "dataset.encoding means nothing for format parquet"),
+        ({"header": False}, "dataset.header does not apply to format parquet; leave dataset.header out"),
+        ({"encoding": "latin-1"}, "dataset.encoding does not apply to format parquet"),
     ],
 )
 def test_keys_of_text_are_refused_for_other_tables(tmp_path: Path, fields: dict[str, Any], message: str) -> None:

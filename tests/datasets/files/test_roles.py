@@ -119,11 +119,11 @@ def test_values_of_several_types_and_other_tables_are_read_too() -> None:
         ({"size": ["1", "2", "big"]}, "column 'size' is text in row 3, counted from 1 without a header, 'big' first"),
         (
             {"paid": ["yes", "perhaps", "no"]},
-            "column 'paid' has 'perhaps' in row 2, counted from 1 without a header; allowed are yes and no",
+            "column 'paid' has 'perhaps' in row 2, counted from 1 without a header; allowed: yes and no",
         ),
         (
             {"when": ["2024-02-30", "2024-02-01", None]},
-            "column 'when' has '2024-02-30' in row 1, counted from 1 without a header; allowed are dates",
+            "column 'when' has '2024-02-30' in row 1, counted from 1 without a header; allowed: dates",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_value_of_another_role_is_named(changed: dict[str, list[str]], message
 def test_dates_whose_month_is_unknown_are_refused() -> None:
     column = infer_role("a", [pa.array(["1/2/2024", "3/4/2024"])], Spelling())
     assert column.role == "category"
-    with pytest.raises(DataError, match=r"'1/2/2024', whose month may be either number; write 2024-12-31"):
+    with pytest.raises(DataError, match=r"'1/2/2024', where either number may be the month; write 2024-12-31"):
         coded(replace(column, role="date", values=()), [pa.array(["1/2/2024", "3/4/2024"])], "t", Spelling())
 
 
@@ -180,7 +180,7 @@ def test_a_csv_with_words_dates_and_gaps(tmp_path: Path) -> None:
     assert rows.table[3].values[0] == "01000"  # as it is written
     assert listed(rows.table) == [
         "Columns: number 'size'; category 'zip'; yes/no 'paid'; date 'when'.",
-        "Left out: 'id' (identifier: every row has a number of its own).",
+        "Left out: 'id' (identifier: every row has a different number).",
     ]
     ignored = read(FileSpec(str(tmp_path / "a.csv"), roles=(("when", "ignore"), ("id", "number")))).train
     assert ignored.columns == ("id", "paid", "zip", "size")

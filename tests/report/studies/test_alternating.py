@@ -120,7 +120,7 @@ def test_solver_is_an_interior_point_one_where_there_is_one(monkeypatch: pytest.
     assert alternating.Params().solver == two_step.solver_here() == "piqp" and two_step.solver_here("osqp") == "osqp"
     monkeypatch.setattr(qpsolvers, "available_solvers", ["osqp"])
     assert two_step.solver_here() == "osqp"
-    with pytest.raises(ValueError, match=r"solver='piqp' is not available here; choose one of \['osqp'\]"):
+    with pytest.raises(ValueError, match=r"solver='piqp' is not available; allowed: \['osqp'\]"):
         two_step.solver_here("piqp")
 
 
@@ -221,7 +221,7 @@ def test_the_figure_is_the_same_bytes_again() -> None:
         ({"starts": ["kmeans"]}, "starts"),
         ({"test": "all"}, "test"),
         ({"L": 2}, "L"),
-        ({"solver": "nonesuch"}, r"solver='nonesuch' is not available here; choose one of \["),
+        ({"solver": "nonesuch"}, r"solver='nonesuch' is not available; allowed: \["),
         ({"dataset": "digits"}, "digits has no official test set"),
     ],
 )

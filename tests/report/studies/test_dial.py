@@ -63,7 +63,7 @@ def test_the_page_of_what_was_measured(found: Found) -> None:
 def test_a_map_that_is_as_good_and_small_keeps_every_claim() -> None:
     made = page()
     assert [claim.holds for claim in made.claims] == [True, True, True]
-    assert "10 learned basis functions get 2.00 % wrong and predict 500 times as fast" in made.lede
+    assert "10 learned basis functions have 2.00 % and predict 500 times as fast" in made.lede
 
 
 @pytest.mark.parametrize(
