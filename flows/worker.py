@@ -1,7 +1,7 @@
 """The worker of `make up`: Prefect's own, which first frees the places of runs that an earlier worker left.
 
-`python -m flows.worker`, with PREFECT_API_URL and options of `prefect worker start`; started by flows/servers.py, and in
-a container by compose.yaml.
+`python -m flows.worker`, with PREFECT_API_URL and options of `prefect worker start`; started by flows/servers.py, and
+by compose.yaml.
 """
 
 from __future__ import annotations
