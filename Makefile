@@ -22,6 +22,8 @@ help:
 	@echo 'make status what of it runs, how it is, and the deployments; make down ends it'
 	@echo 'make measured  the tables of README.md and docs/results anew from docs/measured'
 	@echo 'make docs   the site, in docs/_build/html, with the figures of the gallery; opens it where there is a browser'
+	@echo 'make container  build the image and try all of compose.yaml with it, a quarter of an hour: with Docker or Podman, or'
+	@echo '            as root of a Debian that has buildah, debootstrap and postgresql, in RUNS/container'
 	@echo 'make lock   write requirements.lock anew from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
@@ -81,6 +83,10 @@ docs: $(READY)
 	@MPLBACKEND=agg $(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "$$PWD/docs/_build/html/index.html"
 	@if [ -t 1 ] && [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then $(PY) -m webbrowser "file://$$PWD/docs/_build/html/index.html"; fi
+
+container: export RUNS := $(RUNS)
+container: $(READY)
+	@$(PY) -m tests.container "$$RUNS/container"
 
 clean: export RUNS := $(RUNS)
 clean:

@@ -65,8 +65,7 @@ class Chroots:
         with (self.work / "build.log").open("wb") as log:
             rules = ["--isolation", "chroot", "--pull-never", "--format", "docker", "--layers", "--tag", IMAGE]
             self._buildah("bud", *rules, str(ROOT), stdout=log, stderr=log)
-        for old in self._buildah("containers", "--quiet", "--filter", f"name={IMAGE}-check").split():
-            self._buildah("rm", old)
+        self._unmount()
         container = self._buildah("from", "--pull-never", "--name", f"{IMAGE}-check", IMAGE)
         found = json.loads(self._buildah("inspect", "--type", "image", IMAGE))
         root = self._buildah("mount", container)
@@ -76,6 +75,10 @@ class Chroots:
         image = found["Docker"]["config"]
         (self.work / "built.json").write_text(json.dumps({"image": image, "root": root}), "utf-8")
         return _do("du", "-sh", "--one-file-system", root).split()[0]
+
+    def _unmount(self) -> None:
+        for old in self._buildah("containers", "--quiet", "--filter", f"name={IMAGE}-check").split():
+            self._buildah("rm", old)
 
     def _make_base(self) -> None:
         """Make what registries call python:3.11-slim, from the packages of Debian 12, whose Python is 3.11."""
@@ -149,6 +152,7 @@ class Chroots:
     def close(self) -> None:
         """End all, and raise an error where anything was written to the image."""
         if ENCLOSED not in os.environ:
+            self._unmount()
             return
         for name in list(self._running):
             self.kill(name)
@@ -238,7 +242,7 @@ class Chroots:
             shutil.chown(place, "nobody")
         first = read()["configs"]["databases"]["content"]
         for words, given in (
-            (["initdb", "-U", user, "--auth=scram-sha-256", f"--pwfile={password}"], ""),
+            (["initdb", "-U", user, "--locale=C.UTF-8", "--auth=scram-sha-256", f"--pwfile={password}"], ""),
             (["postgres", "--single", "postgres"], f"CREATE DATABASE {name};\n{first}\n"),
         ):
             command = self._command(services()["db"], folder, words)

@@ -195,12 +195,12 @@ def main(arguments: Sequence[str]) -> int:
             Path(folder, name).chmod(0o644)
         place: Place = Chroots(work, Path(folder)) if found is None else Engine(found, Path(folder))
         try:
-            if ENCLOSED not in os.environ:
-                with step("build") as say:
-                    say(place.build())
-                if found is None:
-                    return enclose(work)
             try:
+                if ENCLOSED not in os.environ:
+                    with step("build") as say:
+                        say(place.build())
+                    if found is None:
+                        return enclose(work)
                 try_all(place, token)
             finally:
                 place.close()
