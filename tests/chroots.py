@@ -157,13 +157,14 @@ class Chroots:
         for name in list(self._running):
             self.kill(name)
         written = sorted(self._before ^ self._listing())
-        self._empty()
         if written:
             raise RuntimeError(f"written to the image: {written[:20]}")
 
     def _empty(self) -> None:
         for name in ("volumes", "trees"):
             shutil.rmtree(self.work / name, ignore_errors=True)
+        for name in services():
+            (self.work / f"{name}.log").unlink(missing_ok=True)
 
     def _listing(self) -> set[tuple[str, int, int]]:
         """All files of the image, with sizes and times."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flows import automations, deploy, deployments, worker
+from flows import alarms, automations, deploy, deployments, worker
 
 
 class Api(HTTPServer):
@@ -97,3 +97,12 @@ def test_the_worker_gets_the_options_of_the_container(api: Api, monkeypatch: pyt
     worker.main()
     (words,) = ran
     assert words[:3] == ["prefect", "worker", "start"] and words[-1] == "--with-healthcheck"
+
+
+def test_alarms_link_to_where_people_find_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDSVM_RUNS", "/data/runs")
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect:4200/api")
+    monkeypatch.delenv("PREFECT_UI_URL", raising=False)
+    assert alarms._page("7") == "http://prefect:4200/runs/flow-run/7"
+    monkeypatch.setenv("PREFECT_UI_URL", "https://prefect.example.org/")
+    assert alarms._page("7") == "https://prefect.example.org/runs/flow-run/7"
