@@ -50,6 +50,7 @@ def database(place: Path, running: Running, tmp_path: Path) -> Iterator[int]:
     password.write_text("secret", "utf-8")
     password.chmod(0o644)
     made = [INITDB, "-D", str(place / "data"), "-U", "ldsvm", "--auth=scram-sha-256", f"--pwfile={password}"]
+    made += ["--locale=C.UTF-8"]  # as the image; in a database of ASCII MLflow cannot keep our names
     subprocess.run(made, check=True, capture_output=True, cwd="/", **who)
     serve = [str(Path(INITDB).resolve().with_name("postgres")), "-D", str(place / "data"), "-p", str(port)]
     settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={place}"]
