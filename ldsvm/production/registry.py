@@ -204,8 +204,7 @@ class Registry:
         with self.alone():
             self._create_if_missing()
         number = source.partition("models:/")[2] or None  # a server refuses a model without it
-        tags = {AGAINST: _number(against)}
-        made = self.client.create_model_version(self.name, source, run_id=run.id, tags=tags, model_id=number)
+        made = self.client.create_model_version(self.name, source, run.id, {AGAINST: _number(against)}, model_id=number)
         return Version(self.name, int(made.version), run.id, made.source)
 
     def describe(self, version: Version, card: str, **tags: str) -> None:
