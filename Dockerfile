@@ -17,9 +17,9 @@ RUN /venv/bin/python -m hatchling build -t wheel -d /dist && python -m zipfile -
 
 FROM locked AS packages
 # What only tests, lint, builds and the site need: the extras `dev` and `docs`, what nothing else of the lock depends
-# on, pip and uv.
+# on, and uv. pip stays: MLflow notes its version beside a model.
 RUN /venv/bin/uv pip uninstall --python /venv/bin/python \
-    onnxruntime hatchling mypy polars pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml pip uv \
+    onnxruntime hatchling mypy polars pytest pytest-randomly pytest-timeout pytest-xdist ruff types-pyyaml uv \
     ast-serialize execnet flatbuffers iniconfig librt mypy-extensions polars-runtime-32 tomlkit trove-classifiers \
     crepes mapie sphinx pydata-sphinx-theme numpydoc sphinx-gallery sphinx-copybutton myst-parser umap-learn pynndescent \
     accessible-pygments alabaster babel beautifulsoup4 docutils imagesize mdit-py-plugins roman-numerals \

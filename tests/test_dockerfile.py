@@ -136,4 +136,4 @@ def test_the_image_is_rid_of_what_only_development_needs():
     extras = dict(PROJECT["project"]["optional-dependencies"])
     dev = closure([*extras.pop("dev"), *extras.pop("docs")])
     stays = closure([*PROJECT["project"]["dependencies"], *itertools.chain(*extras.values())])
-    assert gone == (dev - stays) | {"uv", "pip"}
+    assert gone == (dev - stays) | {"uv"}
