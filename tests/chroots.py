@@ -49,6 +49,9 @@ class Chroots:
         self.work, self._hidden = work, hidden
         self._running: dict[str, tuple[subprocess.Popen[bytes], Service]] = {}
         if ENCLOSED in os.environ:
+            signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            )  # ignored in a shell's background, it would stay so
             self._image, self._root = json.loads((work / "built.json").read_text("utf-8")).values()
             self._empty()
             _do("ip", "link", "set", "lo", "up")
