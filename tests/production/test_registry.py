@@ -62,8 +62,8 @@ def test_a_server_of_mlflow_takes_what_is_registered() -> None:
     client = SimpleNamespace(create_model_version=create, search_registered_models=lambda _: ["m"])
     tracker: Any = SimpleNamespace(client=client, runs=None)
     registry, run = Registry(tracker, "m"), SimpleNamespace(id="r", text=lambda *_: None)
-    registry.alone = nullcontext  # type: ignore[method-assign, assignment]
-    assert registry.register(run, "models:/m-0123", {}).number == 1  # type: ignore[arg-type]
+    registry.alone = nullcontext
+    assert registry.register(run, "models:/m-0123", {}).number == 1
 
 
 def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
