@@ -128,6 +128,8 @@ def try_all(place: Place, token: str) -> None:
         place.start("worker")
         await_state(place, "CRASHED")
         deploy(place, "pipeline/digits", SMALL)
+        flows = sql(place, "prefect", "select state_type, count(*) from flow_run group by 1 order by 1")
+        assert flows.split() == ["COMPLETED|3", "CRASHED|1"], flows
     with step("serve is healthy and answers one row, to whoever has the token") as say:
         place.start("serve")
         assert answer("")[0] == 401
@@ -152,7 +154,7 @@ def sql(place: Place, database: str, query: str) -> str:
 
 def await_state(place: Place, state: str) -> None:
     """Wait until a flow run is in this state."""
-    for _ in range(120):
+    for _ in range(600):
         if sql(place, "prefect", f"select count(*) from flow_run where state_type = '{state}'") != "0":
             return
         time.sleep(0.5)
