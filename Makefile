@@ -22,6 +22,8 @@ help:
 	@echo 'make status show the state of these services, and the deployments; make down stops them'
 	@echo 'make measured  update the tables of README.md and docs/results from docs/measured'
 	@echo 'make docs   build the site, in docs/_build/html, with the figures of the gallery, and open it in a browser, if any'
+	@echo 'make container  build the image and try all of compose.yaml with it, a quarter of an hour; needs Docker or Podman, or'
+	@echo '            on Debian root, buildah, debootstrap and postgresql; logs go to RUNS/container'
 	@echo 'make lock   write requirements.lock again from pyproject.toml'
 	@echo 'make clean  remove results, prepared data and caches of tools; $(VENV) and data/raw stay'
 
@@ -81,6 +83,10 @@ docs: $(READY)
 	@MPLBACKEND=agg $(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "$$PWD/docs/_build/html/index.html"
 	@if [ -t 1 ] && [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then $(PY) -m webbrowser "file://$$PWD/docs/_build/html/index.html"; fi
+
+container: export RUNS := $(RUNS)
+container: $(READY)
+	@$(PY) -m tests.container "$$RUNS/container"
 
 clean: export RUNS := $(RUNS)
 clean:

@@ -94,6 +94,9 @@ def _name(flow_run: Any) -> str:
 
 
 def _page(number: str) -> str:
-    """Return the page of a run of `make up`; others have no page that stays."""
-    api = os.environ.get("PREFECT_API_URL", "")
-    return f"{api.removesuffix('/api')}/runs/flow-run/{number}" if is_deployed() and api else ""
+    """Return the page of a run of `make up`; others have no page that stays.
+
+    In a container the address of the API is none that a browser finds, so PREFECT_UI_URL says where the pages are.
+    """
+    pages = os.environ.get("PREFECT_UI_URL") or os.environ.get("PREFECT_API_URL", "").removesuffix("/api")
+    return f"{pages.rstrip('/')}/runs/flow-run/{number}" if is_deployed() and pages else ""

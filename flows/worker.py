@@ -1,11 +1,13 @@
 """The worker of `make up`: Prefect's own, after the runs that an earlier worker left have been marked as crashed.
 
-`python -m flows.worker`, with PREFECT_API_URL; started by flows/servers.py.
+`python -m flows.worker`, with PREFECT_API_URL and options of `prefect worker start`; started by flows/servers.py, and
+by compose.yaml.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from flows.deployments import POOL, mark_crashed
@@ -20,7 +22,7 @@ def main() -> None:
     for sentence in mark_crashed(api):
         print(sentence, flush=True)
         send(Message("crashed", sentence), Path(os.environ["LDSVM_RUNS"]), print)
-    run(["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", "worker"])
+    run(["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", "worker", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

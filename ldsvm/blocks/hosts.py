@@ -31,7 +31,7 @@ def too_small(threads: int, nodes: Sequence[Node]) -> str | None:
     Examples
     --------
     >>> too_small(8, [{"Alive": True, "Resources": {"CPU": 4.0}}])
-    '8 threads a job: no machine of the cluster has as many; allowed: up to 4.'
+    '8 threads per job, more than any machine of the cluster has; allowed: up to 4.'
     """
     most = max((processors(node) for node in nodes if node["Alive"]), default=0)
     if threads <= most:

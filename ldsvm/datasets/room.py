@@ -14,9 +14,9 @@ def check_room(path: Path, needed: int, what: str = "its content") -> None:
     Examples
     --------
     >>> check_room(Path("a.parquet"), 1_000_000)
-    >>> check_room(Path("a.parquet"), 10**18, "its 10,000,000 rows of 9 columns")
+    >>> check_room(Path("a.parquet"), 10**18, "its 10,000,000 rows")
     Traceback (most recent call last):
-    ldsvm.datasets.dataset.DataError: a.parquet: its 10,000,000 rows of 9 columns need 931,322,574.6 GiB of memory; ...
+    ldsvm.datasets.dataset.DataError: a.parquet: its 10,000,000 rows need 931,322,574.6 GiB of memory, but ...
     """
     free = available()
     if free is not None and needed > free:

@@ -156,7 +156,7 @@ def check_memory(name: str, params: Mapping[str, Any], n: int, m: int, d: int, a
     ...     check_memory("klda_nn", {}, n=60_000, m=10_000, d=784, available=24 * 2**30)
     ... except memory.NotRun as error:
     ...     print(str(error).partition(";")[0])
-    not run: needs 27.9 GiB for the kernel matrix of 60,000 rows, 24.0 GiB are available
+    not run: needs 27.9 GiB for the kernel matrix of 60,000 rows, but 24.0 GiB are available
     """
     left = machine.available() if available is None else available
     if left is not None:

@@ -203,7 +203,8 @@ class Registry:
         run.text(FACTS, json.dumps(facts))
         with self.alone():
             self._create_if_missing()
-        made = self.client.create_model_version(self.name, source, run_id=run.id, tags={AGAINST: _number(against)})
+        number = source.partition("models:/")[2] or None  # a server refuses a model without it
+        made = self.client.create_model_version(self.name, source, run.id, {AGAINST: _number(against)}, model_id=number)
         return Version(self.name, int(made.version), run.id, made.source)
 
     def describe(self, version: Version, card: str, **tags: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,21 @@ def again(registry: Registry, one: Any, against: Any = None) -> Any:
     """Register a version once more, which is quick."""
     with registry.tracker.run("retrain", kind="retrain") as run:
         return registry.register(run, one.source, {"run": run.id}, against)
+
+
+def test_a_server_of_mlflow_takes_what_is_registered() -> None:
+    """MLflow's own check of a request, which a store in a file does not make."""
+    from mlflow.server.handlers import _validate_source_model
+
+    def create(name: str, source: str, run_id: str, tags: dict[str, str], *, model_id: str) -> Any:
+        _validate_source_model(source, model_id)
+        return SimpleNamespace(version="1", source=source)
+
+    client = SimpleNamespace(create_model_version=create, search_registered_models=lambda _: ["m"])
+    tracker: Any = SimpleNamespace(client=client, runs=None)
+    registry, run = Registry(tracker, "m"), SimpleNamespace(id="r", text=lambda *_: None)
+    registry.alone = nullcontext
+    assert registry.register(run, "models:/m-0123", {}).number == 1
 
 
 def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(

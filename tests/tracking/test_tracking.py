@@ -239,6 +239,14 @@ def test_only_runs_of_dead_processes_are_swept(tracker: Tracker) -> None:
         assert status(tracker, alive.id) == "RUNNING"
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not say when a process began")
+def test_a_process_that_got_the_number_of_another_is_not_that_one() -> None:
+    """As in a container that starts again, whose processes get the same numbers."""
+    mine = run_owner.tags()
+    assert run_owner.alive(mine) and run_owner.alive({run_owner.PID: mine[run_owner.PID]})
+    assert not run_owner.alive({**mine, run_owner.BORN: str(int(mine[run_owner.BORN]) - 1)})
+
+
 def test_a_pipeline_that_is_over_leaves_none_of_its_runs_open(tracker: Tracker) -> None:
     mine, other = Tracker(tracker.runs, "tests", "p-mine"), Tracker(tracker.runs, "tests", "p-other")
     with other.run("of another pipeline", kind="method") as theirs:

@@ -19,7 +19,7 @@ def check(path: Path, packed: int, size: int) -> None:
     >>> check(Path("a.csv.gz"), packed=3 << 20, size=2000 << 20)
     Traceback (most recent call last):
     ldsvm.datasets.dataset.DataError: a.csv.gz: expands to more than 629,145,600 bytes, 200 times its compressed \
-size; if that is right, store it uncompressed.
+size; if it is right, store it uncompressed.
     """
     allowed = max(FREE, FACTOR * packed)
     if size > allowed:

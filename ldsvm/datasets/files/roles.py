@@ -231,7 +231,7 @@ def listed(columns: Sequence[Column]) -> list[str]:
     Examples
     --------
     >>> listed([Column("age", "number"), Column("id", "identifier", reason="every row has a different number")])
-    ["Columns: number 'age'.", "Left out: 'id' (identifier: every row has a number of its own)."]
+    ["Columns: number 'age'.", "Left out: 'id' (identifier: every row has a different number)."]
     """
     used = [(role, [column.name for column in columns if column.role == role]) for role in INPUTS]
     inputs = "; ".join(listing(role, names).replace("categorys", "categories") for role, names in used if names)
