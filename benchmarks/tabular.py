@@ -23,7 +23,7 @@ from benchmarks.harness import Bar, Result, clock, progress
 from benchmarks.tabular_data import Table, tables
 from benchmarks.tabular_methods import RIVALS, Rival, with_width
 from ldsvm import threads
-from ldsvm.atomic import replacing
+from ldsvm.atomic import append_line, replacing
 from ldsvm.experiment.sources import HOME, digest_of
 
 SPLITS, TRIALS, INNER = 5, 9, 2  # of a table; candidates of a search, its splits of the training rows
@@ -105,8 +105,7 @@ class Kept:
         if (key := self._key(about)) not in self.rows:
             self.rows[key] = {**about, **measure()}
             if self.path is not None:
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(self.rows[key]) + "\n")
+                append_line(self.path, json.dumps(self.rows[key]).encode())
         return self.rows[key]
 
 

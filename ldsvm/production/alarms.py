@@ -21,7 +21,7 @@ from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ldsvm.atomic import alone
+from ldsvm.atomic import alone, append_line
 from ldsvm.experiment.config.alarm_kinds import AlarmKind
 
 Kind = AlarmKind | Literal["given_up"]  # the last: a server that is not started again
@@ -86,8 +86,7 @@ def send(message: Message, runs: Path, tell: Callable[[str], None]) -> bool:
                 return False
             failure = _post(message.body())
             line = {**message.body(), "digest": message.digest, "sent": not failure, "why": failure}
-            with (runs / JOURNAL).open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps(line) + "\n")
+            append_line(runs / JOURNAL, json.dumps(line).encode())
     except OSError as error:
         tell(f"the alarm could not be recorded ({error.strerror}): {message.sentence}")
         return False

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ldsvm.atomic import alone
+from ldsvm.atomic import alone, append_line
 from ldsvm.experiment.compare.judge import Score
 from ldsvm.production.drift import Drift
 from ldsvm.production.estimate import Estimate
@@ -94,10 +94,9 @@ def folder(runs: Path, model: str) -> Path:
 
 def record(runs: Path, model: str, event: Event) -> None:
     """Append an event."""
-    line = json.dumps(asdict(event)) + "\n"
     place = folder(runs, model)
-    with alone(place / "timeline"), (place / "timeline.jsonl").open("a", encoding="utf-8") as file:
-        file.write(line)
+    with alone(place / "timeline"):
+        append_line(place / "timeline.jsonl", json.dumps(asdict(event)).encode())
 
 
 def events(runs: Path, model: str) -> list[Event]:

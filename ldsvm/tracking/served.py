@@ -14,6 +14,7 @@ training, of a mixed table: they are gaps then.
 
 from __future__ import annotations
 
+import csv
 import logging
 import os
 from collections.abc import Sequence
@@ -101,8 +102,8 @@ def _read_csv_as_text() -> None:
 def csv_table(text: Any) -> Any:
     """Return the table of a CSV with names of columns, from a file; the cells stay as they are written.
 
-    Raises DataError for a text that is no such table, also for a row with more cells than there are names and for a
-    name that is there twice: pandas would move the cells, or rename the column.
+    Raises DataError for a text that is no such table, also for a row with more or fewer cells than there are names and
+    for a name that is there twice: pandas would move the cells, take them for gaps, or rename the column.
     """
     import pandas
 
@@ -114,6 +115,12 @@ def csv_table(text: Any) -> Any:
     names = found.iloc[0].tolist()
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise DataError(f"The request has {listing('column', twice[:1])} more than once; allowed: once.")
+    if (found == "").any(axis=None):  # an empty cell, or none
+        text.seek(0)
+        short = (place for place, row in enumerate(filter(None, csv.reader(text))) if len(row) < len(names))
+        if place := next(short, 0):
+            where = row_list([place - 1]).capitalize()
+            raise DataError(f"{where}, has fewer cells than there are columns; allowed: {len(names)} cells.")
     return found[1:].set_axis(names, axis=1).reset_index(drop=True)
 
 

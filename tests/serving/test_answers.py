@@ -173,6 +173,7 @@ BAD_CSV = {
     "an absent column": (b"height\n1\n", "The request has no column 'age'; the model needs"),
     "a word": (b"height,age\n1,x\n", "Row 1, counted from 1 without a header, has 'x' in column 'age';"),
     "a gap": (b"height,age\n1,\n", "Row 1, counted from 1 without a header, has '' in column 'age';"),
+    "fewer cells": (b"height,age\n1,2\n3\n", "Row 2, counted from 1 without a header, has fewer cells than there are"),
     "more cells": (b"height,age\n1,2\n1,2,3,4\n", "The request is not valid CSV: Error tokenizing data."),
     "more cells in all rows": (b"height,age\n1,2,3\n1,2,3\n", "The request is not valid CSV: Error tokenizing data."),
     "a column twice": (b"height,age,age\n1,2,3\n", "The request has column 'age' more than once; allowed: once."),

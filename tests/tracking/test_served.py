@@ -235,7 +235,7 @@ def test_environment_variables_that_mean_nothing(shop: tuple[str, Any], monkeypa
     import mlflow
 
     monkeypatch.setenv("LDSVM_SCHEMA_FILE", "nowhere.yaml")
-    with pytest.raises(DataError, match=r"^LDSVM_SCHEMA_FILE='nowhere.yaml' is no file; allowed:"):
+    with pytest.raises(DataError, match=r"^LDSVM_SCHEMA_FILE='nowhere.yaml' is not a file; allowed:"):
         mlflow.pyfunc.load_model(shop[0])
     monkeypatch.setenv("LDSVM_SCHEMA", "refuze")
     with pytest.raises(DataError, match=r"^LDSVM_SCHEMA='refuze' is unknown .did you mean .refuse"):

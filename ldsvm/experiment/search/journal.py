@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ldsvm.atomic import append_line
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.stored_arrays import plain
 from ldsvm.datasets.words import listing
@@ -114,16 +114,7 @@ class Journal:
         if self._path is None:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                # One write: with O_APPEND the system puts it behind whatever others wrote meanwhile.
-                whole = _mend(file) + line + b"\n"
-                if os.write(file, whole) < len(whole):
-                    raise OSError("no space left")
-                os.fsync(file)
-            finally:
-                os.close(file)
+            append_line(self._path, line, CUT)
         except OSError as error:
             raise DataError(f"{self._path}: the journal of trials cannot be written ({error}).") from error
 
@@ -133,10 +124,3 @@ def _format() -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(_Line)
-
-
-def _mend(file: int) -> bytes:
-    """Return what must come before a new line: nothing, or the end of a line that a kill truncated."""
-    size = os.fstat(file).st_size
-    # Another process may be writing that line just now; then this follows its end, as a line that says nothing.
-    return CUT + b"\n" if size and os.pread(file, 1, size - 1) != b"\n" else b""
