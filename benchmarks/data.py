@@ -91,5 +91,5 @@ def _measure(code: str, values: dict[str, Any]) -> list[float]:
 def quoted(result: Result) -> list[tuple[str, str]]:
     ratio = result.bar("peak memory / result, at worst")
     return [
-        ("preparing MNIST and 20 newsgroups: peak memory as a multiple of the result", f"at most {ratio:.1f}"),
+        ("preparing MNIST and 20 newsgroups: peak memory divided by the size of the result", f"at most {ratio:.1f}"),
     ]

@@ -1,8 +1,8 @@
 """The error of scored rows without labels: what `score` estimates beside what it is, as the rows change.
 
 A model and half of the other rows, which judge it, are as in production. The remaining rows are changed: another mix of
-the classes, noise, and inputs that are shifted. What counts is the distance of the estimate from the error where it
-does not call itself doubtful.
+the classes, noise, and inputs that are shifted. What counts is the distance of the estimate from the error, in batches
+for which an estimate is given.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def quoted(result: Result) -> list[tuple[str, str]]:
     mean = sum(abs(row["off"]) for row in sure) / len(sure)
     return [
         (
-            f"The error of scored rows without labels, {', '.join(names)}, as classes, noise and inputs change",
-            f"{mean:.2f} points off on average and {worst:.2f} at most, where it is not called doubtful "
-            f"({len(sure)} of {len(result.rows)} batches)",
+            f"estimate of the error without labels, on {', '.join(names)} with shifted classes, noise or shifted inputs",
+            f"{mean:.2f} points off on average, {worst:.2f} at most; no estimate was given for "
+            f"{len(result.rows) - len(sure)} of {len(result.rows)} batches, whose rows were too unlike the training rows",
         )
     ]

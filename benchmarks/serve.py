@@ -257,6 +257,6 @@ def quoted(result: Result) -> list[tuple[str, str]]:
         (
             f"{asked:,.0f} answers while the alias moved {result.settings['moves']} times and "
             f"{result.settings['kills']} processes were killed",
-            f"{wrong:.0f} wrong, {lost:.0f} lost, {again:,.0f} asked again",
+            f"{wrong:.0f} wrong, {lost:.0f} lost, {again:,.0f} requests sent again",
         ),
     ]

@@ -2,10 +2,11 @@
 Ten classes in two dimensions, beside PCA, LDA and UMAP
 =======================================================
 
-Four maps of ten digits, fitted to the same training rows. The figure shows test rows, and their error by the nearest
-neighbour in the plane. UMAP and LDA use the labels too. ``ClassPlane`` gives each class a corner of a polygon, and
-places a row by the scores of a classifier with nine latent dimensions: the closer to a corner, the clearer its class;
-a row between two corners may be of either class. It places a new row in microseconds, while UMAP takes milliseconds.
+Four maps of ten digits to the plane, fitted to the same training rows. The figure shows test rows, and the error of a
+nearest-neighbour classifier on them. UMAP and LDA use the labels too. ``ClassPlane`` gives each class a corner of a
+polygon, and places a row by the scores of a classifier with nine latent dimensions. The closer a row is to a corner,
+the clearer its class; a row between two corners may be of either class. ``ClassPlane`` places a new row in
+microseconds, while UMAP takes milliseconds.
 """
 
 import warnings

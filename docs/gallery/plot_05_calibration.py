@@ -4,8 +4,8 @@ Are the probabilities right?
 
 Of all test rows to which a model gives a class with probability 70 %, about 70 % should be of that class.
 ``predict_proba`` needs no second fit, while scikit-learn's ``CalibratedClassifierCV`` fits the model five times. The
-labels here are noisy, so no answer is certain. The five fits have the lower log loss, and take about five times as
-long.
+labels here are noisy, so no answer is certain. scikit-learn's five fits have the lower log loss, and take about five
+times as long.
 """
 
 import time
