@@ -119,8 +119,8 @@ def quoted(result: Result) -> list[tuple[str, str]]:
     peer = fmean(row["temperature s"] / row["train s"] for row in result.rows)
     return [
         (
-            f"`predict_proba` on {len(names)} data sets: log loss divided by that of scikit-learn's five-fold calibration, the "
-            "better of sigmoid and temperature",
+            f"`predict_proba` on {len(names)} data sets: log loss divided by the better of scikit-learn's cross-fitted "
+            "sigmoid and temperature",
             f"{min(ratios):.3f} to {max(ratios):.3f}; takes {times:.2f} times as long as a fit (theirs {peer:.1f})",
         )
     ]
