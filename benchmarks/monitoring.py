@@ -117,7 +117,7 @@ def quoted(result: Result) -> list[tuple[str, str]]:
     mean = sum(abs(row["off"]) for row in sure) / len(sure)
     return [
         (
-            f"estimate of the error without labels, {', '.join(names)}, with another mix of classes, noise or shifts",
+            f"the error estimated without labels, {', '.join(names)}, with another mix of classes, noise or shifts",
             f"{mean:.2f} points off on average, {worst:.2f} at most; no estimate was given for "
             f"{len(result.rows) - len(sure)} of {len(result.rows)} batches, which were too unlike the training rows",
         )

@@ -133,8 +133,8 @@ def quoted(result: Result) -> list[tuple[str, str]]:
     needed, cost = result.bar("median_share_of_trials_needed"), result.bar("seconds_a_trial_beside_the_fits")
     return [
         (
-            f"trials that a learning search (Optuna's TPE, batches of {BATCH}) needs to equal the best of {TRIALS} random "
-            f"points, {len(names)} data sets",
+            f"trials that a learning search (Optuna's TPE, batches of {BATCH}) needs to equal the best of {TRIALS} "
+            f"random points, {len(names)} data sets",
             f"median {TRIALS * needed:.0f}; {reached:.0f} % of the searches equal it within {TRIALS} trials; "
             f"choosing takes {1000 * cost:.0f} ms a trial",
         )
