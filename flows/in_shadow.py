@@ -55,7 +55,7 @@ def _record(config: Config, registry: Registry, champion: Version, version: Vers
     say(f"  {version}, in shadow, agrees with {champion} on {here.text}")
     if every.rows != here.rows:
         say(f"  in all scorings so far: {every.text}")
-    if reason := rollout.objection(registry, rules, version, every):
+    if reason := rollout.gone(registry, version) or rollout.objection(registry, rules, version, every):
         say(f"  it may not be promoted yet: {reason}")
     elif rules.promote == "automatic":
         try:

@@ -44,7 +44,7 @@ def retrain_now(settings: Config, asked: ProductionConfig) -> str:
     inspection = look_for_news(settings, champion, version, registry.challenger_facts(version), registry.acknowledged())
     if version is not None and asked.acknowledge:
         registry.acknowledge(inspection.sha256)
-        timeline.remember(settings, registry, timeline.acknowledged(inspection, version))
+        timeline.remember(settings, registry, timeline.acknowledged(inspection, version), last=False)
     if inspection.decision.action != "retrain":
         record_decision(settings, registry, inspection, version)
         if inspection.decision.action == "alarm":

@@ -15,16 +15,21 @@ from ldsvm.production.timeline import Event, drift_of, share_of
 from ldsvm.report import timeline as pages
 
 
-def remember(config: Config, registry: Registry, event: Event) -> None:
-    """Add an event and write the page again. The work is done by then, so an error here is printed, not raised."""
+def remember(config: Config, registry: Registry, event: Event, *, last: bool = True) -> None:
+    """Add an event and write the page again. The work is done by then, so an error here is printed, not raised.
+
+    last: of this run; before it, the pages are left to the next event.
+    """
     runs, model = config.paths.runs, registry.name
     try:
         timeline.record(runs, model, event)
         found = timeline.events(runs, model)
-        file = pages.write(runs, model, production_rules(config).drift.psi)
+        file = pages.write(runs, model, production_rules(config).drift.psi) if last else None
         registry.timeline().sample(pages.numbers(event), len(found))
     except Exception as error:
         say(f"  the timeline of {model} could not be updated: {sentence(error)}")
+        return
+    if file is None:
         return
     create_markdown_artifact(pages.in_short(model, found, file), key(model, "timeline"), f"{model} in production")
     say(f"  Timeline of {model}: {file}")

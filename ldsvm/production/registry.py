@@ -23,6 +23,7 @@ from ldsvm.experiment.storing import loads
 from ldsvm.tracking.client import Run, Tracker, TrackingFailed, download
 from ldsvm.tracking.served import MODEL
 from ldsvm.tracking.server import redacted
+from ldsvm.tracking.versions import create_version
 
 CHAMPION, PREVIOUS, SHADOW = "champion", "previous", "shadow"
 FACTS = "production.json"  # of the run that registered a version
@@ -203,8 +204,7 @@ class Registry:
         run.text(FACTS, json.dumps(facts))
         with self.alone():
             self._create_if_missing()
-        number = source.partition("models:/")[2] or None  # a server refuses a model without it
-        made = self.client.create_model_version(self.name, source, run.id, {AGAINST: _number(against)}, model_id=number)
+        made = create_version(self.client, self.name, source, run.id, {AGAINST: _number(against)})
         return Version(self.name, int(made.version), run.id, made.source)
 
     def describe(self, version: Version, card: str, **tags: str) -> None:
@@ -254,11 +254,11 @@ class Registry:
                 self.say(before, verdict="replaced in shadow")
         return True
 
-    def rollback(self) -> tuple[Version, Version]:
-        """Swap the champion and the version before it; return the new champion and the old one."""
+    def rollback(self) -> tuple[Version, Version | None]:
+        """Swap the champion, unless somebody has removed it, and the one before; return the new and the old one."""
         with self.alone():
-            now, before = self.require(), self.require(PREVIOUS)
-            if now.number == before.number:
+            now, before = self._get(CHAMPION), self.require(PREVIOUS)
+            if now == before:
                 raise RegistryFailed(f"{now} is both champion and previous, so there is no version to go back to.")
             self._move_to(before, now)
         return before, now
@@ -268,7 +268,7 @@ class Registry:
         with TemporaryDirectory() as folder:
             try:
                 file = self.client.download_artifacts(version.run_id, FACTS, folder)
-                found: dict[str, Any] = json.loads(Path(file).read_text("utf-8"))
+                return dict(json.loads(Path(file).read_text("utf-8")))
             except TrackingFailed:
                 raise
             except Exception as error:  # MLflow's own, for a file that is not there
@@ -276,7 +276,6 @@ class Registry:
                     f"{version} has no readable {FACTS} ({redacted(str(error))}); go back with python -m flows "
                     "rollback, or choose another production.model."
                 ) from error
-        return found
 
     def file(self, version: Version, folder: Path) -> Path:
         """Copy the files of a version to a folder and return that of its model."""
@@ -321,13 +320,13 @@ class Registry:
         if (meant := self._model().tags.get(MOVE)) is None:
             return
         champion, previous = meant.split()
-        aliases = self._model().aliases
+        aliases, there = self._model().aliases, self.versions()
         for alias in (PREVIOUS, SHADOW):
             if str(aliases.get(alias)) == champion:  # some stores return a number, others a text
                 self.client.delete_registered_model_alias(self.name, alias)
-        self.client.set_registered_model_alias(self.name, CHAMPION, champion)
-        if previous != NONE:
-            self.client.set_registered_model_alias(self.name, PREVIOUS, previous)
+        for alias, number in ((CHAMPION, champion), (PREVIOUS, previous)):
+            if int(champion) in there and int(number) in there:  # else somebody has removed it after a kill
+                self.client.set_registered_model_alias(self.name, alias, number)
         self.client.delete_registered_model_tag(self.name, MOVE)
 
     def _get(self, alias: str) -> Version | None:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ldsvm.experiment.compare.outcome import percent
 from ldsvm.experiment.config.production import RolloutConfig
-from ldsvm.production.registry import CHAMPION, NONE, SHADOW, Registry, RegistryFailed, Version
+from ldsvm.production.registry import CHAMPION, NONE, PREVIOUS, SHADOW, Registry, RegistryFailed, Version
 from ldsvm.production.shadow import Agreement, Counts, Shadow
 from ldsvm.tracking.server import redacted
 
@@ -25,6 +25,8 @@ FAILED = "shadow_failed"  # tag of a version, after "ldsvm.": why it could not a
 
 def stale(registry: Registry, shadow: Version, champion: Version) -> str | None:
     """Return why a version is no longer in shadow, None if it has challenged this champion."""
+    if shadow == champion:  # by hand
+        return f"{shadow} is both champion and shadow, so there is nothing to compare or to promote"
     challenged = registry.versions().get(shadow.number)
     if challenged == str(champion.number):
         return None
@@ -33,6 +35,13 @@ def stale(registry: Registry, shadow: Version, champion: Version) -> str | None:
         f"{shadow} has challenged {known}, but {champion} is the champion, so it is no longer in shadow; "
         "the next challenger that passes the gate takes its place"
     )
+
+
+def gone(registry: Registry, version: Version) -> str | None:
+    """Return why a version that was in shadow when a scoring began is there no more, None where it is."""
+    if registry.get(SHADOW) != version:
+        return "it was promoted, replaced or removed meanwhile"
+    return stale(registry, version, registry.require(CHAMPION))
 
 
 def load(registry: Registry, champion: Version, tell: Callable[[str], None]) -> tuple[Version, Shadow] | None:
@@ -114,10 +123,7 @@ def promote(registry: Registry, rules: RolloutConfig) -> str:
     found = compared(registry, version)
     if not rules.force and (reason := objection(registry, rules, version, found)):
         raise RegistryFailed(f"{version} is not promoted: {reason}; production.rollout.force=true promotes it anyway.")
-    try:
-        registry.model(version)
-    except RegistryFailed as error:
-        raise RegistryFailed(f"{version} is not promoted: its model cannot be loaded.") from error
+    _check_loads(registry, version)
     if not registry.promote(version, champion, alias=SHADOW):
         raise RegistryFailed(
             f"{version} is not promoted: champion or shadow changed meanwhile; run python -m flows promote again."
@@ -127,3 +133,19 @@ def promote(registry: Registry, rules: RolloutConfig) -> str:
         run.log({"champion": str(version), "previous": str(champion)}, found.numbers if found.rows else {})
     said = f"{version} is the champion now, {champion} is previous"
     return f"{said}; in shadow it agreed with the champion on {found.text}" if found.rows else said
+
+
+def rollback(registry: Registry) -> tuple[Version, Version | None]:
+    """Make the version before the champion the champion; return it, and the old one if nobody has removed that.
+
+    Raises RegistryFailed, in one sentence, where there is none, or where it cannot be loaded.
+    """
+    _check_loads(registry, registry.require(PREVIOUS))
+    return registry.rollback()
+
+
+def _check_loads(registry: Registry, version: Version) -> None:
+    try:
+        registry.model(version)
+    except RegistryFailed as error:
+        raise RegistryFailed(f"{version} is not promoted: its model cannot be loaded.") from error

@@ -57,6 +57,11 @@ class Event:
         found = datetime.fromisoformat(self.time)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
+    @property
+    def champion_error(self) -> Share | None:
+        """The error of the version that is champion afterwards; `error` is of the one before a promotion."""
+        return self.challenger_error if self.challenger == self.champion else self.error
+
 
 def share_of(found: Score | Estimate | None) -> Share | None:
     """Return the error of a score or an estimate with its interval; None for none and for a doubtful estimate."""

@@ -17,6 +17,7 @@ from ldsvm.report.tables import markdown
 
 MOST = 200  # events that the page lists, the latest
 REASONS = 3  # of an event, the first
+MOVES = ("promoted", "rolled back")  # outcomes; with others the champion was moved by something that left no event
 SHORT = 10  # events that Prefect's page lists
 Table = tuple[list[str], list[list[str]]]
 
@@ -35,14 +36,16 @@ class Term:
 def terms(events: Iterable[Event]) -> list[Term]:
     """Return who was champion from when to when, the oldest first."""
     found: list[Term] = []
+    judged: dict[str, Share] = {}  # by version, also of those that were in shadow first
     for event in events:
+        if event.challenger_error is not None:
+            judged[event.challenger] = event.challenger_error
         if not event.champion or (found and found[-1].version == event.champion):
             continue
         if found:
             found[-1] = Term(**{**vars(found[-1]), "until": event.time})
-        earlier = next((term.error for term in found if term.version == event.champion), None)
-        error = event.challenger_error if event.challenger == event.champion else event.error or earlier
-        found.append(Term(event.champion, event.time, "", event.outcome, error))
+        how = event.outcome if event.outcome in MOVES else "by hand, or from elsewhere"
+        found.append(Term(event.champion, event.time, "", how, judged.get(event.champion, event.error)))
     return found
 
 
@@ -103,7 +106,8 @@ def alarms(found: Sequence[Event]) -> Table:
         if event.outcome == "alarm":
             later = (one for one in found[place:] if one.kind == "acknowledge")
             seen = next((one for one in later if one.data and one.data == event.data), None)
-            who = "not yet" if seen is None else f"{seen.by or 'unknown'}, {_day(seen.time)}"
+            nobody = "not yet" if event.data else ""  # an alarm of a scoring is acknowledged by nobody
+            who = nobody if seen is None else f"{seen.by or 'unknown'}, {_day(seen.time)}"
             rows.append([_day(event.time), event.kind, _why(event), who])
     return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
 
@@ -113,7 +117,7 @@ def listing(found: Sequence[Event]) -> Table:
     heads = ["time", "what", "champion", "its error", "estimated", "drifted", "why"]
     rows = [
         [
-            _day(one.time), _what(one), one.champion, _interval(one.error), _interval(one.estimate),
+            _day(one.time), _what(one), one.champion, _interval(one.champion_error), _interval(one.estimate),
             "" if one.drifted_share is None else f"{100 * one.drifted_share:.0f} %", _why(one),
         ]
         for one in reversed(found)
@@ -127,6 +131,8 @@ def _what(event: Event) -> str:
         said += f", version {event.challenger}"
     if event.challenger_error is not None:
         said += f", error {percent(event.challenger_error[0])}"
+    if event.error != event.champion_error and event.error is not None:
+        said += f" (before: {percent(event.error[0])})"
     return f"{said}, {event.rows:,} rows" if event.rows else said
 
 
@@ -157,7 +163,7 @@ def numbers(event: Event) -> dict[str, float | None]:
 
 def _pictures(model: str, found: Sequence[Event], large: float) -> list[html.Picture]:
     pictures = []
-    if any(event.error or event.estimate for event in found):
+    if any(event.champion_error or event.estimate for event in found):
         drawing = errors_over_time(found, f"Errors of {model}")
         alt = f"Errors of the champion of {model} over time; the table of events has the numbers."
         caption = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldsvm.tracking.store import Guarded
+from ldsvm.tracking.versions import logged_model
 
 
 def remove(client: Guarded, uri: str) -> None:
@@ -13,7 +14,7 @@ def remove(client: Guarded, uri: str) -> None:
     from mlflow import MlflowException
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    number = uri.removeprefix("models:/") if uri.startswith("models:/m-") else None
+    number = logged_model(uri)
     try:
         place = uri if number is None else client.get_logged_model(number).artifact_location
         get_artifact_repository(place).delete_artifacts()  # type: ignore[no-untyped-call]

@@ -338,7 +338,7 @@ def test_a_second_cluster_in_one_process_is_refused(cluster: Cluster) -> None:
     ("address", "words"),
     [
         ("ray://head:10001", "'ray://head:10001' is not the address of a Ray cluster; allowed: host:port of its head"),
-        ("head", "'head' is no address"),
+        ("head", "'head' is not the address of a Ray cluster"),
         ("127.0.0.1:{closed}", r"Ray at 127\.0\.0\.1:\d+ cannot be joined: nothing answers there"),
         ("127.0.0.1:99999", "nothing answers there"),
     ],

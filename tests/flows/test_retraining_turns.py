@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from ldsvm.datasets.table_schema import Allowed
+from ldsvm.production import timeline
 from ldsvm.production.promotion import Inspection
 from ldsvm.production.registry import one_at_a_time
 from ldsvm.production.retraining import Decision
@@ -107,3 +108,30 @@ def test_what_ends_a_retraining_is_left_to_its_last_line(
     said = capsys.readouterr().err
     assert "look at rows · champion none · 7 new rows" in said and "the reason." not in said
     assert run.failure == ("alarm: the reason." if action == "alarm" else None)
+
+
+def test_an_acknowledged_retraining_draws_its_timeline_once(
+    retrain: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    look = Inspection(Decision("skip", ("Nothing is new.",)), 0, None, "digest")
+    version = SimpleNamespace(number=1)
+    registry: Any = MagicMock(**{"get.return_value": version})
+    registry.name = "m"
+    drawn: list[int] = []
+    monkeypatch.setattr(retrain, "Registry", lambda *_: registry)
+    monkeypatch.setattr(retrain, "Tracker", MagicMock())
+    monkeypatch.setattr(retrain.promotion, "Champion", MagicMock())
+    monkeypatch.setattr(retrain, "look_for_news", lambda *_: look)
+    monkeypatch.setattr(
+        retrain.timeline.pages, "write", lambda runs, model, _: drawn.append(len(timeline.events(runs, model)))
+    )
+    monkeypatch.setattr(retrain.timeline, "production_rules", MagicMock())
+    config: Any = SimpleNamespace(paths=SimpleNamespace(runs=tmp_path), name="rows")
+    monkeypatch.setattr(
+        retrain,
+        "record_decision",
+        lambda *_: retrain.timeline.remember(config, registry, retrain.timeline.not_trained(look, version, "run")),
+    )
+    retrain.retrain_now(config, MagicMock(acknowledge=True))
+    assert [one.kind for one in timeline.events(tmp_path, "m")] == ["acknowledge", "retrain"]
+    assert drawn == [2] and registry.timeline.return_value.sample.call_count == 2

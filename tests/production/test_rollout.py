@@ -200,7 +200,7 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
         rollout.promote(registry, strict)
     assert registry.get() == one
     said = rollout.promote(registry, rules)
-    assert said.startswith("m version 2 is the champion now, m version 1 is previous; in shadow it gave the champion's")
+    assert said.startswith("m version 2 is the champion now, m version 1 is previous; in shadow it agreed with the")
     assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (two, one, None)
     assert registry.tags(two)["ldsvm.verdict"] == "promoted"
     with pytest.raises(
@@ -298,6 +298,59 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
     assert registry.get() == two and registry.get(SHADOW) is None
     (kind, more), event = news
     assert (kind, more, event.outcome, event.champion) == ("promoted", {"version": "2"}, "promoted", "2")
+
+
+def test_a_rollback_keeps_a_champion_that_answers_and_needs_none(registry: Registry, register: Register) -> None:
+    registry.promote(one := register(0), None)
+    registry.promote(two := again(registry, one, one), one)
+    (Path(one.source) / MODEL).rename(Path(one.source) / "away")
+    with pytest.raises(RegistryFailed, match=r"^m version 1 is not promoted: its model cannot be loaded\.$"):
+        rollout.rollback(registry)
+    assert (registry.get(), registry.get(PREVIOUS)) == (two, one)
+    (Path(one.source) / "away").rename(Path(one.source) / MODEL)
+    registry.client.delete_model_version("m", "2")  # by hand, in a hurry, on MLflow's page
+    assert rollout.rollback(registry) == (one, None) and (registry.get(), registry.get(PREVIOUS)) == (one, None)
+
+
+def test_a_version_that_is_champion_and_shadow_by_hand_is_neither_asked_nor_promoted(
+    registry: Registry, register: Register
+) -> None:
+    registry.promote(one := register(0), None)
+    registry.put_in_shadow(two := again(registry, one, one), one)
+    registry.client.set_registered_model_alias("m", "champion", "2")
+    said: list[str] = []
+    assert rollout.load(registry, two, said.append) is None
+    assert said == ["m version 2 is both champion and shadow, so there is nothing to compare or to promote"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_move_to_a_version_that_was_removed_by_hand_holds_nothing_up(
+    force: bool, registry: Registry, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.promote(one := register(0), None)
+    registry.put_in_shadow(again(registry, one, one), one)
+    with monkeypatch.context() as patch, suppress(Killed):
+        killed_after(patch, registry.client.client, 1 + force)
+        rollout.promote(registry, RolloutConfig(force=True))
+    registry.client.delete_model_version("m", "2")
+    assert (registry.get(), registry.get(PREVIOUS), registry.get(SHADOW)) == (one, None, None)
+
+
+def test_a_scoring_during_which_the_shadow_was_promoted_does_not_offer_to_promote_it(
+    tmp_path: Path, rows: pd.DataFrame, registry: Registry, register: Register, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry.promote(one := register(0), None)
+    registry.put_in_shadow(two := register(1, one), one)
+    part = {"model": "m", "score": {"input": "in", "output": "o.csv"}, "rollout": {"least_agreement": 0.2}}
+    asked = load_config("conf/production/digits.yaml", [f"production={json.dumps(part)}"], root=ROOT)
+    for promoted in (False, True):
+        with registry.tracker.run("score", kind="score") as run, in_shadow(asked, registry, one, run) as shadow:
+            scoring.score(job(tmp_path), fitted(), shadow=shadow)
+            if promoted:
+                registry.promote(two, one)
+        said = capsys.readouterr().err
+        assert ("it may be promoted" in said, "it may not be promoted" in said) == (not promoted, promoted)
+    assert "it was promoted, replaced or removed meanwhile" in said
 
 
 class Killed(Exception):

@@ -14,6 +14,7 @@ from ldsvm.production.drift import Drift, Shift
 from ldsvm.production.estimate import Estimate
 from ldsvm.production.timeline import COLUMNS, Event, drift_of, events, record, share_of
 from ldsvm.report import timeline as pages
+from ldsvm.report.plotting import timeline as plotting
 
 LARGE = DriftConfig().psi
 
@@ -93,9 +94,51 @@ def test_who_was_champion_from_when_to_when() -> None:
     assert [one.error for one in found] == [first, second, first]  # who comes back is as it was
 
 
+def test_a_champion_that_was_in_shadow_has_the_error_that_it_was_judged_by() -> None:
+    trial = event(8, "retrain", "in shadow", champion="1", challenger="4", challenger_error=(0.02, 0.01, 0.03))
+    life = [*LIFE, trial, event(9, "promote", "promoted", champion="4", challenger="4")]
+    assert pages.terms(life)[-1] == pages.Term("4", life[-1].time, "", "promoted", (0.02, 0.01, 0.03))
+
+
+def test_the_error_beside_a_champion_is_its_own_and_not_that_of_the_one_before() -> None:
+    heads, rows = pages.listing(LIFE)
+    by_day = [(row[heads.index("champion")], row[heads.index("its error")]) for row in rows[::-1]]
+    assert by_day[0] == ("1", "5.0 % (4 to 6)") and by_day[5] == ("2", "4.0 % (3 to 5)")
+    assert rows[2][1] == "retrain: promoted, version 2, error 4.0 % (before: 9.0 %)"
+    assert rows[1][1] == "retrain: refused, version 3" and by_day[6] == ("2", "4.0 % (3 to 5)")
+
+
+def test_the_picture_has_the_errors_of_both_champions_where_one_follows_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: dict[str, list[Any]] = {}
+    monkeypatch.setattr(plotting, "_points", lambda _, values, name, *__: drawn.setdefault(name, values))
+    plotting.errors_over_time(LIFE, "Errors")
+    found = [(one.when.day, share[0]) for one, share in drawn["error on labelled rows"] if share is not None]
+    assert found == [(1, 0.05), (5, 0.09), (5, 0.04), (6, 0.04)]
+
+
+def test_the_picture_of_drift_shows_the_inputs_that_are_dark_most_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comparison with huge indices does not push the inputs that drift each time out of the picture."""
+    monkeypatch.setattr(plotting, "MOST_COLUMNS", 1)
+    monkeypatch.setattr(plotting, "drawn", lambda figure: figure)
+    often, once = {"often": 3 * LARGE}, {"once": 99.0}
+    life = [event(day, "score", "scored", drift=drift) for day, drift in enumerate((often, often, once), 1)]
+    figure: Any = plotting.drift_over_time(life, LARGE, "Drift")
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["often"]
+
+
+def test_an_alias_that_was_moved_by_hand_is_neither_scored_nor_an_alarm() -> None:
+    for outcome in ("scored", "alarm", "skip", "refused", "in shadow", "acknowledged"):
+        (*_, before, now) = pages.terms([*LIFE, event(8, "score", outcome, champion="2")])
+        assert (before.until, now.version, now.since) == (now.since, "2", event(8, "score", outcome).time)
+        assert now.how == "by hand, or from elsewhere" and now.error == (0.04, 0.03, 0.05)
+
+
 def test_an_alarm_is_acknowledged_by_who_has_seen_these_rows() -> None:
     heads, rows = pages.alarms(LIFE)
-    assert [row[heads.index("acknowledged by")] for row in rows] == ["not yet", "the owner, 2026-11-05 03:30"]
+    assert [row[heads.index("acknowledged by")] for row in rows] == ["", "the owner, 2026-11-05 03:30"]
+    assert pages.alarms(LIFE[:3])[1][0][heads.index("acknowledged by")] == "not yet"
     assert rows[1][heads.index("reasons")] == "All has drifted."
 
 

@@ -21,8 +21,9 @@ def errors_over_time(events: Sequence[Event], title: str) -> Drawing:
     A line stands where another version became the champion, a triangle where there was an alarm.
     """
     figure, axes = figure_of(8.0, 3.8)
+    both = [(one, share) for one in events for share in dict.fromkeys((one.error, one.champion_error))]
     for values, name, ink, marker in (
-        ([(one, one.error) for one in events], "error on labelled rows", OKABE_ITO[0], "o"),
+        (both, "error on labelled rows", OKABE_ITO[0], "o"),
         ([(one, one.estimate) for one in events], "estimated without labels", OKABE_ITO[4], "s"),
     ):
         _points(axes, values, name, ink, marker)
@@ -61,16 +62,16 @@ def _points(axes: Any, values: Sequence[tuple[Event, Share | None]], name: str, 
 def drift_over_time(events: Sequence[Event], large: float, title: str) -> Drawing:
     """Return a figure of the stability index of each input, a row, at each comparison, a column.
 
-    The MOST_COLUMNS inputs are drawn that moved most, at the latest MOST_EVENTS comparisons. large: the index that
+    The MOST_COLUMNS inputs are drawn that are darkest over the latest MOST_EVENTS comparisons. large: the index that
     counts as drift, beyond which a cell is dark. A cross marks what counts as drifted. Empty: not among the most
     drifted then.
     """
     shown = events[-MOST_EVENTS:]
-    peaks: dict[str, float] = {}
+    dark: dict[str, float] = {}  # as drawn, so that one comparison alone does not choose the inputs
     for event in shown:
         for name, psi in event.drift.items():
-            peaks[name] = max(psi, peaks.get(name, 0.0))
-    names = sorted(peaks, key=lambda name: -peaks[name])[:MOST_COLUMNS]
+            dark[name] = dark.get(name, 0.0) + min(psi / large, 2.0)
+    names = sorted(dark, key=lambda name: -dark[name])[:MOST_COLUMNS]
     table = np.array([[event.drift.get(name, np.nan) for event in shown] for name in names])
     figure, axes = figure_of(8.0, 1.4 + 0.22 * len(names))
     image = axes.imshow(np.minimum(table / large, 2.0), cmap="Blues", vmin=0.0, vmax=2.0, aspect="auto")
