@@ -117,7 +117,7 @@ class Shadow:
             return json.dumps({"shadow": self.name, "files": _counted(self._by_digest(parts), said, same)})
         except Exception as error:  # whatever it is: the champion answers
             self.failure = f"{self.name}, in shadow, could not answer ({type(error).__name__}: {error})"
-            self.tell(f"{self.failure}; the champion's answers are whole")
+            self.tell(f"{self.failure}; the champion's answers are not affected")
             return None
         finally:
             self.seconds += time.perf_counter() - begin

@@ -155,7 +155,7 @@ class Champion:
             absent = [name for name in self.columns if name not in given]
             if absent and (unknown := [name for name in given if name not in self.columns]):
                 gap, other = listing("column", absent), listing("column", unknown)
-                return [f"There is no {gap}, which counts as missing, but an unknown {other}."]
+                return [f"The request lacks {gap}, which counts as missing, but has the unknown {other}."]
         return []
 
     def _needed(self) -> list[str]:

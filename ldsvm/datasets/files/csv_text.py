@@ -91,7 +91,7 @@ def _names(path: Path, style: Style, block: int | None = SHORT) -> list[str]:
 
 
 def numbers(piece: Any) -> Any:
-    """Return text as the numbers that `read` finds in it, or as it is where some of it is no number."""
+    """Return text as the numbers that `read` finds in it; unchanged if some of it is not a number."""
     pa, pc, csv = optional("pyarrow"), optional("pyarrow.compute"), optional("pyarrow.csv")
     try:
         return piece.cast(pa.float64())

@@ -114,7 +114,7 @@ def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Pa
             near, all_names = faults.nearest(name, known), faults.names(known)
             own = " With header: false they are c0, c1 and so on." if re.fullmatch(r"c\d+", name) else ""
             raise DataError(
-                f"{file}: dataset.{role} names {shown(name)}, which is no column{near}: the columns are {all_names}."
+                f"{file}: dataset.{role} names {shown(name)}, which is not a column{near}: the columns are {all_names}."
                 f"{own}"
             )
         if counts[name] > 1:

@@ -1,4 +1,4 @@
-"""The bytes of a text table as its readers want them: not compressed, in UTF-8, with a line of names."""
+"""Open text tables for their readers: decompressed, in UTF-8, and with a first line of column names."""
 
 from __future__ import annotations
 

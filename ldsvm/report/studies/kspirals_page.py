@@ -193,11 +193,11 @@ def _protocol(params: Params) -> str:
     return (
         f"K spirals of {params.turns:g} turns with {params.n_samples:,} samples each and Gaussian noise of standard "
         f"deviation {params.noise:g}; every sample is a centre; one-vs-all SVMs; lambda = {params.alpha:g} as in "
-        "the paper. Width and C are the same for all K and L and chosen on validation spirals, which differ from the "
-        "training spirals in their noise alone; so do the fresh ones, which choose nothing. Training stops when the "
+        "the paper. Width and C are the same for all K and L and chosen on validation spirals. Validation and fresh "
+        "spirals differ from the training spirals only in their noise. Training stops when the "
         f"validation error has not fallen for {params.patience} iterations; mu starts at 2 and grows by half. The "
-        "simplex start puts every class on a corner of a regular simplex, which is the paper's recipe; the random one "
-        "gives every class one random centroid. Coordinates that are random sample by sample, the paper's other start, "
-        "leave exactly solved one-vs-all SVMs of four classes and more at zero weights. The paper tells neither "
-        "turns nor noise nor widths, and gives no numbers."
+        "simplex start puts every class on a corner of a regular simplex, as the paper does; the random start gives "
+        "every class one random centroid. The paper's other start, a random point for each sample, does not work here: "
+        "with four or more classes, exactly solved one-vs-all SVMs get zero weights from it. The paper gives no turns, "
+        "noise, widths or numerical results."
     )

@@ -164,10 +164,10 @@ def test_svmlight_sets_have_the_same_columns(tmp_path: Path, zero_based: bool) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2 2:x\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
+        ("1 1:2 2:x\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
         ("1 1:2\nsomebodys-confidential-word 1:2\n", "no svmlight file .could not convert string to float: …"),
-        ("1,2,3\n4,5,6\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
-        ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
+        ("1,2,3\n4,5,6\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
+        ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
         ("", "a.svm holds no rows"),
         ("1 1:1\n0.5 1:1\n", "the label holds 0.5; classes"),
         ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without a header"),
@@ -240,7 +240,7 @@ def test_a_header_that_promises_more_than_there_is_memory(tmp_path: Path) -> Non
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", header.getvalue())
         archive.writestr("y.npy", header.getvalue())
-    fails("a.npz: is damaged, truncated, unreadable or no npz file .Unable to allocate", tmp_path / "a.npz")
+    fails("a.npz: is damaged, truncated, unreadable, or not of format npz .Unable to allocate", tmp_path / "a.npz")
 
 
 def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     # Zeros shrink to a thousandth; a random matrix hardly shrinks, so the same limits let it through.
     monkeypatch.setattr(expansion, "FREE", 100_000)
     monkeypatch.setattr(opening, "BLOCK", 1 << 15)
-    rule = "expands to more than .* times its compressed size; if it is right, store it uncompressed"
+    rule = "expands to more than .* times its compressed size; if that is intended, store it uncompressed"
     zeros = np.zeros((10_000, 4))
     fails(f"a.npz: {rule}", npz(tmp_path, X=zeros, y=np.arange(10_000)))
     fails(f"a.npz: {rule}", npz(tmp_path, X=X, y=np.zeros(100_000)))
