@@ -15,9 +15,9 @@ class Column:
     """One column of a table.
 
     role: one of INPUTS, or what else it is (identifier, constant, too many values …), with the reason. values: of a
-    category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the way in which dates are
-    written, as pandas takes it, or %d or %m if day or month come first; empty where they are not texts. doubt: what the values
-    may be instead, for a person to decide.
+    category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the format of dates for
+    pandas, or %d or %m if the day or the month comes first; empty where dates are not texts. doubt: what the values may
+    be instead, for a person to decide.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Whether rows that are scored look like those of the model's training: each chunk of them, and all together.
 
-The counts of a chunk travel with it, so that a scoring that was stopped goes on without looking at its rows again.
+The counts of a chunk are stored with it, so that a scoring that was stopped goes on without looking at its rows again.
 """
 
 from __future__ import annotations
