@@ -81,7 +81,7 @@ class _Host:
         self._shard = Shard(*parts)
 
     def here(self) -> None:
-        """Answer, which tells that the process has started."""
+        """Answer, to show that the process has started."""
 
     def call(self, message: bytes) -> tuple[bytes, float]:
         """Do what a message says; return the answer, and the seconds it took."""

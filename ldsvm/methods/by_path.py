@@ -59,7 +59,7 @@ def suited(estimator: Any) -> Any:
 
 
 def version(path: str) -> str:
-    """Return what tells a class from what it was before a change: its file's digest and its package's version."""
+    """Return what changes when a class changes: its file's digest and its package's version."""
     try:
         digest = digest_of(imported(path, path))
     except (DataError, AttributeError):

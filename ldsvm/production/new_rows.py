@@ -27,7 +27,7 @@ KEPT = 200_000  # rows of a training whose keys are kept, eight bytes each
 
 @dataclass(frozen=True)
 class Mark:
-    """Which data a model was trained on, as plain values, so that later rows can be told from them.
+    """Which data a model was trained on, as plain values, so that later rows can be distinguished from them.
 
     sha256: of the content. time: the latest one, if the rows have times. files: the digests of the files by name, if
     there are files and no times. rows: how many there were, equal files counted once. edges, counts: a histogram of the

@@ -86,7 +86,7 @@ class Registry:
         return self._get(alias)
 
     def moved(self) -> bool | None:
-        """Return whether an alias may have moved since this was asked last; None where only `get` can tell.
+        """Return whether an alias may have moved since this was asked last; None if only `get` can find out.
 
         Where the registry is a file of this computer this costs next to nothing: nobody has written to it meanwhile.
         """

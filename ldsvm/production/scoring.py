@@ -56,9 +56,9 @@ def score(
     all rows too, for a comparison, which does not change the output.
 
     Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
-    are not numbers, or have missing values; for kept columns whose types in different files do not fit
-    together; for cells that the schema does not allow, where they are refused; and for an output that cannot be written, is written by another run
-    at this moment, or is where the input is looked for.
+    are not numbers, or have missing values; for kept columns whose types in different files do not fit together; for
+    cells that the schema does not allow, where they are refused; and for an output that cannot be written, is being
+    written by another run, or is where the input is looked for.
     """
     streams, check = opened(job), check or Check(job.allowed, job.edited)
     kept = _kept(streams, job)

@@ -160,7 +160,7 @@ def _check_names(job: Scoring) -> None:
 
 
 def is_output(file: Path) -> bool:
-    """Return whether a file is the output of a scoring, as its columns tell: it may be replaced."""
+    """Return whether a file is, by its columns, the output of a scoring, which may be replaced."""
     try:
         if not file.is_file():
             return False  # a pipe, which would wait

@@ -21,7 +21,7 @@ def store_uri(runs: Path) -> str:
 
 
 def has_open_runs(runs: Path) -> bool:
-    """Whether runs of the store are RUNNING, as far as a look without MLflow, whose import takes seconds, can tell."""
+    """Whether runs of the store are RUNNING, found without importing MLflow, which would take seconds."""
     file = runs / NAME
     if not file.exists():
         return False
@@ -55,7 +55,7 @@ class StoreFile:
         self._identity: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Raise TrackingFailed when the file cannot be the store, as far as its place tells."""
+        """Raise TrackingFailed when no store can be at this path."""
         if self.path.is_dir():
             raise TrackingFailed(f"{self.path} is a folder; allowed: a file. Move the folder away.")
         if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
@@ -208,7 +208,7 @@ def tend_connections() -> None:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of its name; None where there is none."""
+    """Return what identifies a file, even if another gets its name; None where there is no file."""
     try:
         found = file.stat()
     except OSError:

@@ -76,7 +76,7 @@ def stream(path: Path, style: Style) -> tuple[list[str], Batches]:
 
 
 def found_encoding(path: Path, style: Style) -> str:
-    """Return the encoding of a file: the style's, one that its bytes tell, UTF-8, or else Windows-1252 or Latin-1."""
+    """Return the encoding of a file: the style's, one that its bytes show, UTF-8, or else Windows-1252 or Latin-1."""
     return str(_scan(path, style)[0].encoding)
 
 

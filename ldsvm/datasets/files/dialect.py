@@ -158,7 +158,7 @@ def find_spelling(columns: Sequence[Sequence[Any]], format: str, decimal: str | 
 
 
 def _with_format(spec: FileSpec) -> FileSpec:
-    """Return the spec with a format where the name does not tell it, or commas do not separate the fields."""
+    """Return the spec with a format if the name does not imply it, or if the fields are not separated by commas."""
     try:
         found, _ = find(spec)
         known = found.format

@@ -193,7 +193,7 @@ def _doubt(column: Column, value: str) -> str:
 
 
 def say_first(name: str) -> str:
-    """Return what to do about dates of which nothing tells whether the day or the month is first."""
+    """Return what to do about dates that may begin with the day or with the month."""
     return f"say which by dataset.columns: {{{name}: {next(iter(FIRST))}}}"
 
 

@@ -92,7 +92,7 @@ def _model(params: Params, context: base.Context, n_basis: int, gamma: float) ->
 
 
 def _measured(fitted: LDSVMClassifier, rows: spirals.Data) -> dict[str, Any]:
-    """What the table tells of a map; line: share of the latent variance along the first principal direction."""
+    """What the table shows of a map; line: share of the latent variance along the first principal direction."""
     Z, y = fitted.transform(rows.train[0]), rows.train[1]
     spread = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False) ** 2
     return {
