@@ -161,7 +161,7 @@ def _plain(value: Any) -> Any:
 
 
 def limit(role: str, value: float | str | None) -> Any:
-    """Return a least or largest value as cells of a column have it; raise ValueError for what is none."""
+    """Return a least or largest value as cells of a column have it; raise ValueError for other values."""
     if value is None:
         return None
     if role == "date":

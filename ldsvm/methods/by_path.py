@@ -17,7 +17,7 @@ class NotAClassifier(ValueError):
 def make(path: str) -> Any:
     """Return the unfitted classifier of an import path that this process may use, with the parameters it has by itself.
 
-    Raises `NotAClassifier` where nothing can be imported, or what is found is no classifier.
+    Raises `NotAClassifier` where nothing can be imported, or what is found is not a classifier.
     """
     try:
         found = imported(path, f"estimator {path}")

@@ -51,7 +51,7 @@ class Champion:
 
     @classmethod
     def load(cls, file: Path, version: int, settings: Settings) -> Champion:
-        """Return the model of a file; raise what the file's reader raises, or DataError, for what is no classifier."""
+        """Return the model of a file; raise what the file's reader raises, or DataError, if it is not a classifier."""
         fitted = loads(file.read_bytes())
         last = fitted[-1] if hasattr(fitted, "steps") else fitted
         if absent := [name for name in ("classes_", "decision_function", "transform") if not hasattr(last, name)]:
@@ -147,7 +147,7 @@ class Champion:
         return found
 
     def _misspelt(self, rows: Any) -> list[str]:
-        """Return a sentence where a column that may be absent is so, and one is there that the model does not know."""
+        """Return a sentence if an optional column is absent while a column is there that the model does not know."""
         if self.served.rule == "ignore":
             return []
         of_rows = isinstance(rows, list)

@@ -1,6 +1,6 @@
 """Our logged models as MLflow's `pyfunc` and `mlflow models serve` load them: the files' MLmodel names this module.
 
-They are MLflow's scikit-learn models but for three things. A file that holds what no model of ours holds is refused
+They are MLflow's scikit-learn models but for three things. A file with types that our models do not use is refused
 before anything of it is built (`storing.loads`). Numbers come in any type of pandas: MLflow would refuse int64,
 nullable and boolean columns for a model of float64, so the signature says "any" and they are converted here. And what
 cannot be predicted is answered in one sentence, with row and column of the cell: MLflow's own loader would send the
@@ -67,7 +67,7 @@ def signature(X: Any, answers: Any, optional: Sequence[str] = ()) -> Any:
 def _load_pyfunc(path: str) -> Served:
     """MLflow calls it with the folder of the model's files.
 
-    Raises UntrustedModel for what is no model of ours, and DataError for environment variables that mean nothing.
+    Raises UntrustedModel for a model that is not ours, and DataError for invalid environment variables.
     """
     _read_csv_as_text()
     fitted = loads((Path(path) / MODEL).read_bytes())
@@ -231,7 +231,7 @@ def _texts(data: Any) -> bool:
 
 
 def numbers(data: Any) -> Any:
-    """Return a table (n, D) in float64; what is no number is NaN.
+    """Return a table (n, D) in float64; cells that are not numbers become NaN.
 
     Examples
     --------

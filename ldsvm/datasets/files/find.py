@@ -212,7 +212,7 @@ def _format_of(path: Path) -> str:
     found = _ending_of(path.name)
     if found is None:
         raise DataError(
-            f"{path}: its name does not tell the format; set dataset.format to one of {', '.join(FORMATS)}."
+            f"{path}: its format is unclear from its name; set dataset.format to one of {', '.join(FORMATS)}."
         )
     return found
 

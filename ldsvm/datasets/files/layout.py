@@ -56,7 +56,7 @@ class Layout:
 def layout(spec: FileSpec, known: Sequence[str], file: Path, index: Sequence[str] = ()) -> Layout:
     """Decide about the columns ``known`` of a file; raise `DataError` for names that are absent or clash.
 
-    ``index`` are those that the file says to be the index of its rows; no input unless ``spec`` names it as one.
+    ``index`` are those that the file says to be the index of its rows; they are inputs only if ``spec`` names them.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
         tmp_path / "a.csv",
         test_path=str(tmp_path / "d/a.npz"),
     )
-    fails("its name does not tell the format", tmp_path / "[n]")
+    fails("its format is unclear from its name", tmp_path / "[n]")
     # Tables of two formats may be a training and a test set.
     assert read(FileSpec(str(tmp_path / "a.csv"), str(tmp_path / "b.tsv"))).test is not None
 

@@ -101,7 +101,7 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
 def test_format_by_name_or_given(tmp_path: Path) -> None:
     WRITERS["a.csv"](tmp_path / "data.txt")
     fails(
-        "data.txt: its name does not tell the format; set dataset.format to one of parquet",
+        "data.txt: its format is unclear from its name; set dataset.format to one of parquet",
         str(tmp_path / "data.txt"),
     )
     raw = read(FileSpec(str(tmp_path / "data.txt"), format="csv", label="outcome"))
