@@ -25,7 +25,7 @@ class BlockError(ValueError):
 class Block(ABC):
     """Some rows, wherever they are. name: what messages call it. rows: how many, None if unknown before they are read.
 
-    files: where they are read from. live: whether inputs that were read change with the rows, as they are no copy.
+    files: where they are read from. live: whether inputs that were read change with the rows, not being a copy.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which of two classes is given, where a missed row and a false alarm cost differently.
+"""Which of two classes is predicted if a missed row and a false alarm cost differently.
 
 With calibrated probabilities p of the second class nothing is chosen: giving it costs (1 - p) false_alarm on average,
 not giving it p missed, so it is given from p = false_alarm / (false_alarm + missed) on (Elkan, IJCAI 2001). Of methods
