@@ -183,7 +183,7 @@ class Guarded:
 def tend_connections() -> None:
     """Let this process write to stores with SQLite's fast journal without waiting for the disk at each commit.
 
-    After a power cut the last runs may be missing from such a store, but it is not damaged. Also, a connection to a file
+    After a power cut the last runs may be missing from such a store, which is not damaged. Also, a connection to a file
     that has been replaced, such as by a backup, is not used again; MLflow keeps connections while a process lives.
     """
     from sqlalchemy import Engine, event
