@@ -1,4 +1,4 @@
-"""A challenger in shadow scores the same rows as the champion, for comparison; the output holds nothing of it."""
+"""A challenger in shadow scores the same rows as the champion, for comparison; only the champion's predictions are output."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def judged(self) -> bool:
-        """Whether every split has a score: a mean over the lucky ones would flatter."""
+        """Whether every split has a score: a mean over those that succeeded would be too good."""
         return len(self.scores) == len(self.results)
 
     @property
