@@ -36,7 +36,7 @@ class Map(ABC):
         return F @ V.T.astype(F.dtype, copy=False) + b.astype(F.dtype, copy=False)
 
     def both(self, X: Any, V: Array, b: Array) -> tuple[Array, Array]:
-        """`decide(X, V, b)` and F(X), the same bits, for less than both take where they share the features."""
+        """The same bits as `decide(X, V, b)` and F(X), in less time if they can share the features."""
         return self.decide(X, V, b), self(X)
 
 
