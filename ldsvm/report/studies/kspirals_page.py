@@ -20,7 +20,7 @@ NC1 = (
     "S_B^+) / K with the covariances S_W within and S_B between classes; 0 when each class is a point."
 )
 NC2 = (
-    "The second measure of neural collapse (as in Zhu et al., 2021): |G / |G| - S / |S||, with the Gram matrix G of the "
+    "The second measure of neural collapse (Zhu et al., 2021): |G / |G| - S / |S||, with the Gram matrix G of the "
     "centred class means and S = I - 11'/K of a regular simplex; 0 if the means are its corners, as two always are."
 )
 
