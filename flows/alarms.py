@@ -56,7 +56,7 @@ def on_refused(flow_run: Any, error: Exception) -> None:
 
 
 def _is_known(link: str) -> bool:
-    """Whether an alarm has told that this deployed run failed, after which its process ends with an error too."""
+    """Whether an alarm on this deployed run's failure was sent before; its process then ends with an error too."""
     return any(one.get("link") == link for one in journal(Path(os.environ["LDSVM_RUNS"])))
 
 

@@ -1,4 +1,4 @@
-"""A challenger in shadow scores the same rows as the champion, for comparison; the output holds nothing of it."""
+"""A challenger in shadow scores the same rows as the champion, for comparison. It does not change the output."""
 
 from __future__ import annotations
 

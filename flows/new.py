@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         "--group", metavar="COLUMN", help="rows with the same value here, such as a patient, are never split apart"
     )
     parser.add_argument(
-        "--time", metavar="COLUMN", help="the date of a row; older rows train, the newest are for testing"
+        "--time",
+        metavar="COLUMN",
+        help="the date of each row; the oldest rows are for training, the newest for testing",
     )
     parser.add_argument(
         "--drop", metavar="COLUMN", action="append", default=[], help="a column to ignore; may be repeated"

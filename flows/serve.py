@@ -137,7 +137,7 @@ def _emptied(place: Path) -> Path:
 
 
 def _check_system(host: str) -> None:
-    """Raise ConfigError where gunicorn cannot run, or an address is none of this computer's."""
+    """Raise ConfigError where gunicorn cannot run, or an address is not one of this computer."""
     from ldsvm.experiment.config.load import ConfigError
 
     if sys.platform == "win32":

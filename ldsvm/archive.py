@@ -38,7 +38,7 @@ def headers_of(stream: BinaryIO, names: Collection[str]) -> dict[str, Header]:
             size -= member.file_size
             expect(size >= 0, "its parts are larger than the file")
             with archive.open(member) as part:
-                expect(np.lib.format.read_magic(part) == (1, 0), f"{name} is no array")
+                expect(np.lib.format.read_magic(part) == (1, 0), f"{name} is not an array")
                 shape, _, dtype = np.lib.format.read_array_header_1_0(part)
                 holds = member.file_size - part.tell()
             expect(math.prod(shape) * dtype.itemsize == holds, f"{name} of shape {shape} is not of its size")

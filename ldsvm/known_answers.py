@@ -1,4 +1,4 @@
-"""A classifier whose answers are known already, for scorers that want to ask one."""
+"""A classifier that returns known predictions, for scorers that need a classifier."""
 
 from __future__ import annotations
 

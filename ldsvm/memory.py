@@ -13,7 +13,7 @@ CGROUP_1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_i
 
 
 def available(root: Path = Path("/")) -> int | None:
-    """Return the bytes this process may still allocate; None where nothing tells.
+    """Return the bytes this process may still allocate; None if it is unknown.
 
     That is what Linux calls available, less where a control group of this process, or one around it, allows less.
     root: where the directories proc and sys are.

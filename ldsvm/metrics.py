@@ -306,8 +306,8 @@ def _from_path(path: str) -> Metric:
     found = imported(path, f"metrics.{path}")
     if not callable(found) or isinstance(found, type):
         raise DataError(
-            f"metrics.{path} is no function; allowed: a scorer of sklearn.metrics.make_scorer, or a function of true "
-            "and predicted labels of which more is better."
+            f"metrics.{path} is not a function; allowed: a scorer of sklearn.metrics.make_scorer, or a function of "
+            "true and predicted labels of which more is better."
         )
     is_scorer = isinstance(found, type(make_scorer(len)))
     return Metric(path, _scored(found if is_scorer else make_scorer(found), by_code=False), less=False)

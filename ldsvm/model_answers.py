@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class StrangeAnswers(ValueError):
-    """A classifier returned something that is no prediction; the message is one sentence."""
+    """A classifier returned something that is not a prediction; the message is one sentence."""
 
 
 def labels_of(model: Any, X: Any) -> Array:
@@ -62,7 +62,7 @@ def classes_of(model: Any) -> list[Any]:
 def probabilities_of(model: Any, X: Any) -> Array | None:
     """Return the probabilities (n, K) that a fitted classifier predicts for X (n, D), or None if it has none.
 
-    Raises StrangeAnswers for numbers that are no probabilities. NaN is kept, since some methods return it.
+    Raises StrangeAnswers for numbers that are not probabilities. NaN is kept, since some methods return it.
     """
     found, wanted = ask(model, "predict_proba", X), (X.shape[0], len(classes_of(model)))
     if found is None:

@@ -140,13 +140,13 @@ def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
         expect(M == D and "map.gamma" not in headers, f"a linear map of {D} inputs has {M} weights")
     if facts["labels"] is None:
         wanted["classes_"] = (K,)
-        expect(headers["classes_"][1].kind in "biuf", "labels are no numbers")
+        expect(headers["classes_"][1].kind in "biuf", "labels are not numbers")
     else:
         _check_texts(facts["labels"], K)
     for name, shape in wanted.items():
         expect(headers[name][0] == shape, f"{name} has shape {headers[name][0]}, not {shape}")
     for name in (name for name in FLOATS if name in headers):
-        expect(headers[name][1] in (np.float32, np.float64), f"{name} is no array of floats")
+        expect(headers[name][1] in (np.float32, np.float64), f"{name} is not an array of floats")
     names = facts["names"]
     expect(
         names is None or (len(names) == D and all(isinstance(name, str) for name in names)),
@@ -156,7 +156,7 @@ def _check_sizes(facts: dict[str, Any], headers: dict[str, Header]) -> None:
 
 def _check_texts(texts: Any, K: int) -> None:
     """Raise ValueError unless these are labels of K classes, after the kind of their array, that memory can hold."""
-    expect(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "labels are no texts")
+    expect(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "labels are not texts")
     expect(len(texts) == K + 1, f"{len(texts) - 1} labels of {K} classes")
     longest = max(map(len, texts[1:]))
     expect(

@@ -86,7 +86,7 @@ def smallest(
     """
     if not isinstance(models, Sequence):
         raise TypeError(
-            f"models is one {type(models).__name__}; give a list of fitted models, as size_path returns it."
+            f"models is a single {type(models).__name__}; give a list of fitted models, as size_path returns it."
         )
     left, y_valid = list(models), column_or_1d(y_valid)
     check_consistent_length(X_valid, y_valid)

@@ -118,7 +118,7 @@ def test_a_metric_by_import_path_sees_labels_and_needs_permission(
     model, X, y = fitted(2)
     answers, by_hand = answers_of(model, X, y), np.sum((y == "yes") & (model.predict(X) == "yes"))
     assert metric("user_metric.found").value(answers) == metric("user_metric.scorer").value(answers) == by_hand
-    with pytest.raises(DataError, match="is no function"):
+    with pytest.raises(DataError, match="is not a function"):
         metric("user_metric.number")
 
 

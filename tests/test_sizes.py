@@ -65,7 +65,7 @@ def test_a_pipeline_is_fitted_once_and_its_sizes_are_those_of_its_last_step() ->
     [
         (lambda: size_path(SVC(), X, Y, [5]), TypeError, "estimator is SVC; allowed: an LDSVMClassifier"),
         (lambda: size_path(LDSVMClassifier(), X, Y, ["auto"]), ValueError, "sizes has 'auto'"),
-        (lambda: smallest(LDSVMClassifier(), X, Y), TypeError, "models is one LDSVMClassifier; give a list"),
+        (lambda: smallest(LDSVMClassifier(), X, Y), TypeError, "models is a single LDSVMClassifier; give a list"),
         (lambda: smallest([], X, Y, max_predict_us="fast"), ValueError, "max_predict_us='fast' must be a number"),
         (lambda: smallest([], X, Y, tolerance=5), ValueError, "tolerance=5 must be a fraction"),
     ],

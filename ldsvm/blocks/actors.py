@@ -81,7 +81,7 @@ class _Host:
         self._shard = Shard(*parts)
 
     def here(self) -> None:
-        """Answer, which tells that the process has started."""
+        """Answer, to show that the process has started."""
 
     def call(self, message: bytes) -> tuple[bytes, float]:
         """Do what a message says; return the answer, and the seconds it took."""
@@ -95,7 +95,7 @@ class _Host:
 
 
 class Actors(Team):
-    """One process for every shard. Those that end are replaced: wherever Ray has room, with the same blocks."""
+    """One process for each shard. A process that ends is replaced by one with the same blocks, where Ray has room."""
 
     def __init__(
         self, train: Rows, valid: Rows | None, workers: int, connection: Connection | None, threads: int,
@@ -187,7 +187,7 @@ class Actors(Team):
                 raise WorkerLost("a worker ended, and so did the one in its place.") from error
 
     def _absent(self, places: Sequence[int]) -> list[int]:
-        """Return those of the workers that have not started after a while, or soon where processors are too few."""
+        """Return the workers that have not started after a while, which is short if there are too few processors."""
         import ray
 
         words = {self._hosts[i].here.remote(): i for i in places}
@@ -252,7 +252,7 @@ class OnRay:
         check_count("threads", self.threads, 1)
 
     def team(self, train: Rows, valid: Rows | None, n_jobs: int | None) -> Team:
-        """Return the shards at work. n_jobs has no say in it: `threads` has."""
+        """Return the shards at work. `threads` decides on their threads, not n_jobs."""
         try:
             import ray
         except ImportError as error:

@@ -1,4 +1,4 @@
-"""Ray started here, or joined where it runs: one at a time in a process."""
+"""Start Ray, or join a running one; a process has one at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 27  # letters of a folder that leave room for Ray's names in the 107 o
 
 
 class ClusterFailed(RuntimeError):
-    """Ray did not start, ended, or is nowhere to be joined; the message is one sentence."""
+    """Ray did not start, has ended, or cannot be joined; the message is one sentence."""
 
 
 class Connection:
@@ -83,7 +83,7 @@ class Connection:
             self._folder = None
 
     def _options(self) -> dict[str, Any]:
-        """Return where Ray runs, and what of this machine it may take, as `ray.init` wants it."""
+        """Return the arguments of `ray.init`: where Ray runs, and how much of this machine it may use."""
         if self._address is not None:
             _refuse(unreachable(self._address))
             return {"address": self._address}
@@ -101,7 +101,7 @@ def nodes() -> list[Node]:
 
 @contextmanager
 def interrupted() -> Iterator[None]:
-    """Raise Ctrl-C as what it is: one that comes while Ray's compiled code waits is a SystemError."""
+    """Raise Ctrl-C as KeyboardInterrupt: while Ray's compiled code waits, it arrives as a SystemError."""
     try:
         yield
     except SystemError as error:

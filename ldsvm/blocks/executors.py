@@ -32,7 +32,7 @@ class WorkerLost(RuntimeError):
 
 @dataclass
 class Traffic:
-    """What has moved and how long the shards have worked since this began, by method of `Shard`.
+    """The bytes moved and the seconds worked by the shards so far, by method of `Shard`.
 
     calls: of all shards together. moved: for every shard seconds of work, bytes to it and bytes from it, (shards, 3).
     """

@@ -48,7 +48,7 @@ class Features(Inputs):
         return counts, squares
 
     def use(self, basis: Basis) -> None:
-        """Take a basis; features are kept where they may be, the validation rows' before the others'."""
+        """Take a basis; features are kept if memory allows, first those of the validation rows."""
         self.basis, self.kept = basis, None
         self.left = 0 if isinstance(basis, Identity) else self.free
         self.valid_features = [self._room(len(y)) for y in self.valid_y]

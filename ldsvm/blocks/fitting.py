@@ -170,7 +170,7 @@ def _regression(
 
 
 def _named(model: Any, team: Team, facts: Facts) -> dict[str, Any]:
-    """What tells one fit from another: its parameters, and sums over the rows, however they lie in blocks."""
+    """What identifies a fit: its parameters, and sums over the rows, which do not depend on how blocks divide them."""
     ignored = ("verbose", "n_jobs", "time_limit", "max_iter", "calibration")
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items() if name not in ignored}
     counts, squares = team.sum("validation_sums")

@@ -23,8 +23,8 @@ KEPT = 0.5  # share of the free memory for inputs and features that are kept, ov
 class Inputs:
     """Some blocks of the training rows, and of the validation rows.
 
-    memory_bytes: for inputs and features that may be kept between passes; None for a share of what is free, 1 / beside
-    of it. What does not fit is read, or computed, anew in every pass. n_threads: for its own work.
+    memory_bytes: for inputs and features that may be kept between passes; None for the share
+    1 / beside of what is free. What does not fit is read, or computed, anew in every pass. n_threads: for its own work.
     """
 
     def __init__(self, train: Rows, valid: Rows | None, memory_bytes: int | None, beside: int, n_threads: int) -> None:
@@ -67,7 +67,7 @@ class Inputs:
     def _keep(self, X: Any, i: int) -> None:
         """Put the inputs of block i into one array of all, if that may be kept; a single block is taken as it is.
 
-        What Ray has is not kept: there it is in memory already.
+        Ray's blocks are not kept, since Ray has them in memory already.
         """
         sizes = [block.rows for block in self.train.blocks]
         if len(sizes) == 1 and X.nbytes <= self.free:
@@ -184,7 +184,7 @@ class Inputs:
             raise BlockError(f"{block.name} has changed since it was first read; rows must not change during a fit.")
 
     def _whole(self) -> Any:
-        """Return all inputs where they are kept, once it is known that they are the same; else None."""
+        """Return all inputs if they are kept and have not changed, else None."""
         if self.X is not None and self.live:
             self._check_same(self.train, 0, self.X, len(self))
         return self.X

@@ -1,4 +1,4 @@
-"""What a fitted model says of blocks of rows, one block at a time."""
+"""Predictions of a fitted model for blocks of rows, one block at a time."""
 
 from __future__ import annotations
 

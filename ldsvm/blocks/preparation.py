@@ -25,7 +25,7 @@ Moments = tuple[Array, Array]  # mean and variance of the columns (D,)
 
 @dataclass(frozen=True)
 class Facts:
-    """What all rows say together: classes (K,) and rows of each, rows in each shard, inputs D."""
+    """Facts about all rows: classes (K,) and rows of each, rows in each shard, inputs D."""
 
     classes: Any
     counts: Array

@@ -1,4 +1,4 @@
-"""The rows of one worker and all that is kept of them during a fit: nothing of it moves but sums.
+"""The rows of one worker and all that is kept of them during a fit; only sums leave it.
 
 A `Shard` is told what to do by name (`Team.call`), the same in this process, in a thread or in a process of Ray's. All
 its methods return small plain values: sums over its rows, counts, the largest of something, and the inputs of the few

@@ -23,9 +23,9 @@ class BlockError(ValueError):
 
 
 class Block(ABC):
-    """Some rows, wherever they are. name: what messages call it. rows: how many, None where only reading tells.
+    """Some rows, wherever they are. name: what messages call it. rows: how many, None if unknown before they are read.
 
-    files: where they are read from. live: whether inputs that were read change with the rows, as they are no copy.
+    files: where they are read from. live: whether inputs that were read change with the rows, not being a copy.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Block(ABC):
     live = False
 
     def stamp(self) -> tuple[Any, ...]:
-        """Return what tells that a file has changed: size and time of the last change; None for one that is gone."""
+        """Return the size of a file and the time of its last change, to detect changes; None for one that is gone."""
         return tuple(_stamp(file) for file in self.files)
 
     @abstractmethod
@@ -272,7 +272,7 @@ def chosen_columns(columns: Sequence[str], label: str | None) -> tuple[str, ...]
 
 
 def listed(source: Any, what: str) -> list[Any]:
-    """Return what should be a list of blocks. Raises BlockError for what is none."""
+    """Return a list of blocks. Raises BlockError for anything else."""
     try:
         return list(source)
     except TypeError:

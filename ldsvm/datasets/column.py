@@ -14,10 +14,10 @@ ROLES = (*INPUTS, *FIRST, "ignore")  # what dataset.columns may say
 class Column:
     """One column of a table.
 
-    role: one of INPUTS, or why it is none (identifier, constant, too many values …), with the reason. values: of a
-    category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the way in which dates are
-    written, as pandas takes it, or what is first in them; empty where they are no texts. doubt: what the values may be
-    instead, which people should decide.
+    role: one of INPUTS, or what else it is (identifier, constant, too many values …), with the reason. values: of a
+    category, or the texts, by code; many texts lie in a file, see `StoredTexts`. how: the format of dates for
+    pandas, or %d or %m if the day or the month comes first; empty where dates are not texts. doubt: what the values may
+    be instead, for a person to decide.
     """
 
     name: str

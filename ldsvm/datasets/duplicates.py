@@ -1,4 +1,4 @@
-"""Rows that are there twice: of one part that another part has too, and keys that tell."""
+"""Duplicate rows: those of one part of a split that another part has too, and keys by which to find them."""
 
 from __future__ import annotations
 

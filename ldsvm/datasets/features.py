@@ -76,8 +76,8 @@ def _check_place(step: Step, now: str, kind: str) -> None:
     name = f"features.{step.name}"
     if is_path(step.name) and "columns" in step.params:
         raise DataError(
-            f"{name}.columns names columns, which only a table has whose columns have roles; allowed: right after the "
-            "step table, or without columns (a table of numbers has roles where dataset.columns names one)."
+            f"{name}.columns needs a table whose columns have roles; allowed: right after the step table, or without "
+            "columns (a table of numbers gets roles when dataset.columns gives one of them)."
         )
     if step.name == "table" and kind != "table":
         raise DataError(
@@ -221,7 +221,7 @@ def _fit(name: str, step: Any, X: Any, y: Any) -> Any:
         # What is left after `parse`: scikit-learn has three messages for it, none with the number of documents.
         raise DataError(
             f"features.tfidf with min_df {step.min_df} and max_df {step.max_df} leaves no word of the {len(X):,} "
-            "training documents; allowed: values that some word's number of documents lies between."
+            "training documents; allowed: limits that keep at least one word."
         ) from error
     finite.check_fitted(name, step)
     return X

@@ -97,7 +97,7 @@ def _opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path}: cannot be read, is truncated, or is no gzip file ({error}).")
+    return DataError(f"{path}: cannot be read, is truncated, or is not a gzip file ({error}).")
 
 
 def _sizes(path: Path, data: bytes | bytearray) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def leaks(rows: Rows) -> list[Finding]:
 
 
 def determines(x: NDArray[Any], codes: NDArray[np.intp]) -> bool:
-    """Return whether values x (N,), gaps aside, tell the classes 0, 1, … of all rows, one by one or by a range each."""
+    """Return whether values x (N,), missing ones aside, determine the class of each row, by value or by range."""
     known = ~np.isnan(x)
     x, codes = x[known], codes[known]
     classes, counts = np.unique(codes, return_counts=True)

@@ -135,7 +135,7 @@ def _unpack(path: Path, most: int) -> Posts:
     except DataError:
         raise
     except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
-        raise DataError(f"{path}: cannot be read, is truncated, or is no .tar.gz file ({error}).") from error
+        raise DataError(f"{path}: cannot be read, is truncated, or is not a .tar.gz file ({error}).") from error
     return posts
 
 
@@ -172,7 +172,7 @@ def _download(entry: Entry, places: Places) -> Posts:
 def _add(posts: Posts, where: Path | str, name: str, content: bytes | None) -> None:
     match = POST.fullmatch(name)
     if match is None or content is None:
-        raise DataError(f"{where}: {name!r} is no post: only files such as {TRAIN}/sci.space/61000 belong there.")
+        raise DataError(f"{where}: {name!r} is not a post: only files such as {TRAIN}/sci.space/61000 belong there.")
     key = match[1], match[2], int(match[3])
     if key in posts:
         raise DataError(f"{where}: {name!r} occurs twice; the numbers of a group must be unique.")

@@ -46,7 +46,7 @@ class RawTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return a table with the columns of ``roles``. Raises `DataError`, a ValueError, for what is none of them."""
+        """Return a table with the columns of ``roles``. Raises `DataError`, a ValueError, for other inputs."""
         return read_frame(X, self.roles, self.days or {})
 
     def graph_inputs(self, X: Any) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Check that there is memory for what is to be read, before it ends in a MemoryError or a killed process."""
+"""Check that there is enough memory before data are read: otherwise the process might be killed."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def ordered(
     together, in the earlier part, so that no row of a later part is as old as one of an earlier part; a part can
     thus be larger than asked for, and the next one smaller. Messages call the times ``name``, and their rows by the
     numbers ``rows`` (N,) in the source, if these are other than 0, 1, …. Raises `DataError` for missing times, text
-    that is no time, a part that would be empty, and mixed or impossible sizes.
+    that is not a time, a part that would be empty, and mixed or impossible sizes.
 
     Examples
     --------

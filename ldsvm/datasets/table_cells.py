@@ -55,7 +55,7 @@ def check_cells(X: Any, roles: Mapping[str, str], numbers: Indices | None = None
     >>> check_cells(table, {"town": "number"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ldsvm.datasets.dataset.DataError: Row 1, ..., column 'town' is 'Ulm'; allowed: a number, or a gap.
+    ldsvm.datasets.dataset.DataError: Row 1, ..., column 'town' is 'Ulm'; allowed: a number, or a missing value.
     """
     from pandas import DataFrame, Series
 
@@ -105,21 +105,21 @@ def _is(column: Any, kinds: tuple[str, ...], place: _Place, allowed: str) -> Non
 
 def _number(column: Any, place: _Place) -> NDArray[np.float64]:
     if column.dtype != np.float64:
-        _is(column, NUMBERS, place, "a number, or a gap")
+        _is(column, NUMBERS, place, "a number, or a missing value")
         column = column.astype(object).where(column.notna(), np.nan).astype(np.float64)
     values: NDArray[np.float64] = column.to_numpy()
-    place.refuse(column, np.abs(values) > LARGEST, "a number within ±3.4e38, or a gap")
+    place.refuse(column, np.abs(values) > LARGEST, "a number within ±3.4e38, or a missing value")
     return values
 
 
 def _yes_no(column: Any, place: _Place) -> NDArray[np.float64]:
     values = _number(column, place)
-    place.refuse(column, ~(np.isnan(values) | (values == 0) | (values == 1)), "0 for no, 1 for yes, or a gap")
+    place.refuse(column, ~(np.isnan(values) | (values == 0) | (values == 1)), "0 for no, 1 for yes, or a missing value")
     return values
 
 
 def _category(column: Any, place: _Place) -> NDArray[np.object_]:
-    return _words(column, place, "a word, or a gap", None)
+    return _words(column, place, "a word, or a missing value", None)
 
 
 def _text(column: Any, place: _Place) -> NDArray[np.object_]:
@@ -141,7 +141,7 @@ def _date(column: Any, place: _Place) -> NDArray[np.datetime64]:
     from pandas import to_datetime
 
     if not np.issubdtype(getattr(column.dtype, "type", object), np.datetime64):
-        _is(column, DATES, place, "a date, or a gap")
+        _is(column, DATES, place, "a date, or a missing value")
         column = to_datetime(column, utc=True).dt.tz_localize(None)
     found: NDArray[np.datetime64] = column.to_numpy().astype("datetime64[us]")
     return found

@@ -15,6 +15,7 @@ from ldsvm.datasets.words import listing, row_list, shown
 
 SENTENCES = 5  # of a summary
 VALUES = 50  # of a category; more are not listed, and any is allowed
+NONE_MISSING = "no missing values"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def _seen(codes: NDArray[Any], column: Column) -> Allowed:
 
 
 class Check:
-    """Finds cells that are not allowed, table after table; one sentence for each column with values or gaps that are.
+    """Finds cells that are not allowed, table after table; one sentence for each column that has some.
 
     allowed: as the training saw it, or, where `edited`, as people have written it.
 
@@ -77,7 +78,8 @@ class Check:
     >>> check.look(DataFrame({"age": [30.0, 131.0, np.nan, 99.0]}), "new.csv", np.arange(4))
     >>> check.sentences
     ["new.csv: row 2, counted from 1 without a header, column 'age' is 131, and 1 more row is like this; training \
-saw 17 to 90.", "new.csv: row 3, counted from 1 without a header, column 'age' is a gap; training saw no gaps."]
+saw 17 to 90.", "new.csv: row 3, counted from 1 without a header, column 'age' has no value; training saw no \
+missing values."]
     """
 
     def __init__(self, allowed: Sequence[Allowed], edited: bool = False) -> None:
@@ -95,7 +97,7 @@ saw 17 to 90.", "new.csv: row 3, counted from 1 without a header, column 'age' i
             for wrong, allowed in _outside(one, column):
                 self._add(one, wrong & ~gaps, column, given, rows, allowed)
             if one.gaps == 0:
-                self._add(one, gaps, column, given, rows, "no gaps")
+                self._add(one, gaps, column, given, rows, NONE_MISSING)
 
     @property
     def sentences(self) -> list[str]:
@@ -124,8 +126,8 @@ saw 17 to 90.", "new.csv: row 3, counted from 1 without a header, column 'age' i
             cell = column.iloc[found[0]]
             cell = float(str(cell)) if isinstance(cell, np.float32) else cell  # 0.95, not 0.949999988
             cell = _day(cell) if one.role == "date" else _plain(cell)
-            value = "a gap" if allowed == "no gaps" else shown(cell)
-            self._first[key] = f"{given}: {row_list(rows[found[:1]])}, column {shown(one.name)} is {value}"
+            said = "has no value" if allowed == NONE_MISSING else f"is {shown(cell)}"
+            self._first[key] = f"{given}: {row_list(rows[found[:1]])}, column {shown(one.name)} {said}"
         self._counts[key] = self._counts.get(key, 0) + len(found)
 
 
@@ -159,7 +161,7 @@ def _plain(value: Any) -> Any:
 
 
 def limit(role: str, value: float | str | None) -> Any:
-    """Return a least or largest value as cells of a column have it; raise ValueError for what is none."""
+    """Return a least or largest value as cells of a column have it; raise ValueError for other values."""
     if value is None:
         return None
     if role == "date":

@@ -17,7 +17,7 @@ def parse_times(times: NDArray[Any], name: str, rows: Indices | None) -> NDArray
     """Return times (N,) as they are where they are numbers or dates, and ISO 8601 texts as datetime64[us] in UTC.
 
     name: what the message calls the times. rows (N,): their row numbers in the source, if other than 0, 1, …. Raises
-    `DataError` for texts that are no time, or one that is not between the years 1 and 9999 in UTC.
+    `DataError` for texts that are not a time, or not one between the years 1 and 9999 in UTC.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def permit(paths: Iterable[str]) -> None:
 def permitted() -> list[str]:
     """Return the classes of the import paths that this process may use, by the names that stored models have for them.
 
-    An import path that cannot be imported here stands for no class.
+    Import paths that cannot be imported here are left out.
     """
     found = []
     for path in listed():

@@ -149,7 +149,7 @@ def counting(rows: Rows) -> Indices:
 def _counting(rows: Rows) -> list[Finding]:
     columns = counting(rows)
     text = f"{named(rows, columns)} {'numbers' if len(columns) == 1 else 'number'} the rows"
-    return [Finding("warning", f"{text}; list columns that are no inputs in dataset.drop.")] if len(columns) else []
+    return [Finding("warning", f"{text}; list columns that are not inputs in dataset.drop.")] if len(columns) else []
 
 
 def _one_type(y: NDArray[Any]) -> NDArray[Any] | None:

@@ -81,7 +81,7 @@ def next_steps(file: str) -> list[str]:
 
 
 def later_rows(found: Found) -> list[str]:
-    """Return where to put rows that arrive later; nothing for data in a single file that is no table."""
+    """Return where to put rows that arrive later; nothing for data in a single file other than a table."""
     spec = found.spec
     if is_address(spec.path):
         return ["For retrain, add new rows to the database."]
@@ -163,8 +163,8 @@ def _columns(found: Found) -> list[str]:
         lines += _comment(f"left out: {plain(column.name)} ({column.role}: {plain(column.reason)})", "  ")
     lines += [line for column in columns if column.doubt for line in _comment(f"Note: {plain(column.doubt)}")][:MANY]
     first = next((column.name for column in columns if column.used), columns[0].name)
-    which = "as here for numbers that may be codes:" if codes else "as here:"
-    lines += _comment(f"To change the role of some ({', '.join(ROLES)}), name only these, {which}")
+    which = "such as numbers that may be codes:" if codes else "such as:"
+    lines += _comment(f"To change roles (to {', '.join(ROLES)}), list only the columns to change, {which}")
     return [*lines, f"  # columns: {{{', '.join(f'{scalar(name)}: category' for name in codes or [first])}}}"]
 
 

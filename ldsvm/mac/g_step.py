@@ -54,7 +54,7 @@ def better(old: SVMs, new: SVMs, before: Array, after: Array) -> SVMs:
 
 
 def warn_of_gap(gap: float) -> None:
-    """Tell when the exact solver's answer is not exact."""
+    """Warn when the exact solver has not reached the optimum."""
     if gap > WORST_GAP:
         from sklearn.exceptions import ConvergenceWarning
 

@@ -91,7 +91,7 @@ def starting_coordinates(
 
     ``random`` gives every class one random centroid, normal, the K of them with mean zero (F has no bias: what they had
     in common would have to be paid for by the ridge) and mean square norm 1, as the simplex has. Coordinates that are
-    random row by row, of any size, are no start for exactly solved one-vs-all SVMs: with many classes the
+    random row by row, of any size, are no use as a start for exactly solved one-vs-all SVMs: with many classes the
     multipliers of the many negative rows can balance those of the few positive ones, so V = 0, b = -1 is the best
     SVM, the Z-step then moves nothing, and MAC stays there. (An inexact SVM solver leaves that point by its error.)
     """

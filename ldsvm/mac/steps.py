@@ -22,8 +22,8 @@ class Steps(ABC):
 
     @abstractmethod
     def measure(self, mu: float) -> tuple[Info, float]:
-        """Return ``nested, penalised, distance, train_error, valid_error`` of where things are, and |F(X)|."""
+        """Return ``nested, penalised, distance, train_error, valid_error`` of the current state, and |F(X)|."""
 
     @abstractmethod
     def restore(self, model: Model) -> None:
-        """Go to a model of this problem, as if an iteration had just ended there: Z follows from it."""
+        """Continue from a model of this problem, as if an iteration had just ended with it; Z follows from it."""

@@ -31,7 +31,7 @@ class Stopping:
 
     @property
     def watched(self) -> dict[str, Any]:
-        """What another process needs to watch on."""
+        """What another process needs to continue."""
         return {"best": self.best, "best_iter": self.best_iter, "waited": self.waited}
 
     def improved(self, info: Info) -> bool:

@@ -36,7 +36,7 @@ class Map(ABC):
         return F @ V.T.astype(F.dtype, copy=False) + b.astype(F.dtype, copy=False)
 
     def both(self, X: Any, V: Array, b: Array) -> tuple[Array, Array]:
-        """`decide(X, V, b)` and F(X), the same bits, for less than both take where they share the features."""
+        """The same bits as `decide(X, V, b)` and F(X), in less time if they can share the features."""
         return self.decide(X, V, b), self(X)
 
 
@@ -76,10 +76,10 @@ class Regression(Evaluation):
         return self.fit(Z, mu, near), Z
 
     def left_out(self, Z: Array, mu: float, rows: Array) -> tuple[Array, Array] | None:
-        """Return what tells the values of rows in the regression of Z (N, L) if it left them out, one by one.
+        """Return what gives the value of each row in the regression of Z (N, L) without this row.
 
-        That is their values (n, L) in it, with them, and their leverages (n,), of one unit of a weight above 1. None
-        for families without a closed form. rows: their numbers (n,).
+        That is the values (n, L) of the regression with all rows, and their leverages (n,), of one unit of a weight
+        above 1. None for families without a closed form. rows: their numbers (n,).
         """
         return None
 

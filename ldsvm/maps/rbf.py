@@ -41,7 +41,7 @@ class Gaussians(Basis):
     def _operand(self, dtype: Any) -> Array:
         """(D + 2, M) so that (x, -|x|^2, 1) times it is -gamma |x - c|^2: one product.
 
-        x and c are in units of the smallest width, 1 / sqrt(gamma); what wider functions have less is in the operand.
+        x and c are in units of the smallest width, 1 / sqrt(gamma); columns of wider functions are scaled down.
         """
         key = np.dtype(dtype).char
         if key not in self._operands:

@@ -17,7 +17,7 @@ class NotAClassifier(ValueError):
 def make(path: str) -> Any:
     """Return the unfitted classifier of an import path that this process may use, with the parameters it has by itself.
 
-    Raises `NotAClassifier` where nothing can be imported, or what is found is no classifier.
+    Raises `NotAClassifier` where nothing can be imported, or what is found is not a classifier.
     """
     try:
         found = imported(path, f"estimator {path}")
@@ -59,7 +59,7 @@ def suited(estimator: Any) -> Any:
 
 
 def version(path: str) -> str:
-    """Return what tells a class from what it was before a change: its file's digest and its package's version."""
+    """Return what changes when a class changes: its file's digest and its package's version."""
     try:
         digest = digest_of(imported(path, path))
     except (DataError, AttributeError):

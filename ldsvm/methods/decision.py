@@ -1,8 +1,9 @@
-"""Which of two classes is given, where a missed row and a false alarm cost differently.
+"""Which of two classes is predicted if a missed row and a false alarm cost differently.
 
-With calibrated probabilities p of the second class nothing is chosen: giving it costs (1 - p) false_alarm on average,
-not giving it p missed, so it is given from p = false_alarm / (false_alarm + missed) on (Elkan, IJCAI 2001). Of methods
-that have decision values alone, validation rows choose the threshold with the least cost.
+With calibrated probabilities p of the second class the threshold is known: predicting this class costs
+(1 - p) false_alarm on average, and the other one p missed, so the second class is predicted from
+p = false_alarm / (false_alarm + missed) on (Elkan, IJCAI 2001). For methods that have decision values alone, the
+threshold of least cost is chosen on the validation rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MOST = 300  # thresholds to try
 
 
 class AtThreshold(FixedThresholdClassifier):  # type: ignore[misc]
-    """A fitted classifier of two classes that gives the second one from a threshold on, with all else it can do.
+    """A fitted classifier of two classes that predicts the second one from a threshold on, otherwise unchanged.
 
     estimator: fitted. threshold: of what response_method, "predict_proba" or "decision_function", says.
 

@@ -1,4 +1,4 @@
-"""Whether a method fits into the memory that is left, told before anything is allocated.
+"""Check, before anything is allocated, whether a method fits into the memory that is left.
 
 The estimates below are bytes at the peak beside the data themselves, from (params, n, m, d): parameters that differ
 from the defaults, training rows, rows predicted at once, inputs. They were measured at 2,000 to 3,000 rows.

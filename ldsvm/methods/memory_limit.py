@@ -44,7 +44,7 @@ class MemoryLimit:
     threads: int = 1
 
     def here(self) -> MemoryLimit:
-        """Return the limit with the number this machine gives it now; still None where nothing tells."""
+        """Return the limit with the number this machine gives it now; still None if it is unknown."""
         if self.mib is not None:
             return self
         free = memory.available()
@@ -103,11 +103,11 @@ def reached(error: BaseException) -> str | None:
 
 
 def watch() -> Callable[[], float | None]:
-    """Begin to watch this process, all its threads; what is returned tells the MiB it took since then at its peak.
+    """Begin to watch the memory of this process; return a function that returns its peak in MiB.
 
-    Beyond what it had then. Mapped files do not count (what is read of one for the first time after the peak is taken
-    off the peak), nor does the reuse of memory that had been freed but not given back, as that of small arrays. None
-    where Linux's /proc does not tell.
+    The peak is that of all threads since then, above what the process had at the beginning. Mapped files do not count
+    (what is read of one for the first time after the peak is taken off the peak), nor does the reuse of memory that had
+    been freed but not given back, as that of small arrays. The function returns None without Linux's /proc.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _reserve(threads: int) -> None:
 
 
 def _sizes() -> dict[str, int]:
-    """Return what Linux tells of this process's memory, in bytes, such as VmRSS."""
+    """Return Linux's figures on this process's memory, in bytes, such as VmRSS."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             words = [line.split() for line in file]

@@ -1,4 +1,4 @@
-"""Classifiers that share no idea with ours: a neural network and boosted trees.
+"""Classifiers unrelated to ours: a neural network and boosted trees.
 
 Both train on all rows that they are given: their own early stopping would set some aside, and the experiment has its
 validation set to choose with. The network stops when its training loss settles, the trees after `max_iter` rounds.

@@ -1,4 +1,4 @@
-"""Name -> how to make a method, what to try, and how to measure its size. Ours goes through the same door as others."""
+"""Name -> how to make a method, what to try, and how to measure its size. Ours is one entry among them."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ _NONE = f"neither {VARIABLE} nor {FILE_VARIABLE} is set"
 
 
 def _post(body: dict[str, str]) -> str:
-    """Send a body; return why it was not taken, "" when it was, without a word of the address."""
+    """Send a body; return why it was not accepted ("" if it was), without mentioning the address."""
     url, failure = _address()
     if failure:
         return failure
@@ -114,7 +114,7 @@ def _post(body: dict[str, str]) -> str:
 
 
 def _tried(request: urllib.request.Request) -> tuple[str, bool]:
-    """Send once; return why it was not taken, and whether another try may help. Takes TIMEOUT at most."""
+    """Send once; return why it was not accepted, and whether another try may help. Takes TIMEOUT at most."""
     found = (f"no answer within {TIMEOUT:g} s", True)
 
     def attempt() -> None:
@@ -165,7 +165,7 @@ def _address() -> tuple[str, str]:
     if not url:
         return "", _NONE
     if not re.fullmatch(r"https?://[^@/?#]+([/?#].*)?", url, re.IGNORECASE) or not re.fullmatch("[!-~]+", url):
-        rule = "one that begins with https:// or http://, in plain characters, without USER:PASSWORD@"
+        rule = "one that begins with https:// or http://, in ASCII characters, without USER:PASSWORD@"
         return "", f"{name} is not a valid address; allowed: {rule}"
     return url, ""
 

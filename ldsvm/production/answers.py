@@ -1,4 +1,4 @@
-"""What a fitted model says of rows, all of it at once: for files that are scored and for rows that come over HTTP."""
+"""All outputs of a fitted model for rows, computed together: for scored files and for requests over HTTP."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Array = NDArray[Any]
 class Answers:
     """Labels (n,), scores (n,) or (n, K) and latent coordinates Z (n, L) of rows X, by a fitted classifier.
 
-    checked: X is a float array (n, D) of finite numbers that was checked already. A classifier of ours does not look at
-    it again then, which for a single row takes longer than the answer.
+    checked: X is a float array (n, D) of finite numbers that was checked already. Our classifier then skips its own
+    check, which for a single row takes longer than the prediction.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Answers:
         self.labels: Array = model.predict(X) if hasattr(model, "threshold") else self._largest()
 
     def margins(self) -> Array:
-        """Return by how much the class of the largest score leads the next one, (n,)."""
+        """Return how far the largest score is above the next one, (n,); of two classes, the absolute score."""
         if self.scores.ndim == 1:
             return np.abs(self.scores)
         best = np.partition(self.scores, -2, axis=1)

@@ -1,15 +1,16 @@
 """Whether new rows look like those a model was trained on: inputs, labels, and where they lie in the latent space.
 
-A `Profile` of the training, counts in bins, is enough; the training rows are not kept. For each input, for the
-labels, and for the distance of a row to its nearest class centroid in F(x), two numbers compare such counts:
+This needs only a `Profile`, counts of the training rows in bins, and not the rows themselves. For each input, for the
+labels, and for the distance of a row to its nearest class centroid in F(x), two numbers compare the counts:
 
-* the population stability index, sum (p - q) log(p / q) over bins of the shares p then and q now: how much it moved;
-* Pearson's chi-squared test of homogeneity on the same bins, and exact ones on the rows beyond all that was seen:
-  whether chance alone would move it as much. Many inputs are tested at once, so Benjamini and Hochberg's procedure
-  (1995) bounds the share of false discoveries among them.
+* the population stability index, sum (p - q) log(p / q) over the bins, with shares p in training and q now: how much
+  the distribution has moved;
+* Pearson's chi-squared test of homogeneity on the same bins, and exact tests on the rows outside the range of the
+  training: whether chance alone could move it as much. Many inputs are tested at once, so Benjamini and Hochberg's
+  procedure (1995) bounds the share of false discoveries among them.
 
-An input has drifted when both say so: with many rows the smallest change is significant, with few a large one is
-chance. Of the columns of a mixed table, values and the share of gaps are compared each by itself.
+An input has drifted if both say so: with many rows the smallest change is significant, and with few rows a large change
+can be chance. For columns of a mixed table, values and the share of missing values are compared separately.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Gaps(Shift):
-    """How the gaps of an input moved. before, now: the shares of rows that have one."""
+    """How the missing values of an input moved. before, now: the share of rows without a value."""
 
     before: float
     now: float
@@ -92,8 +93,8 @@ class Gaps(Shift):
 class Drift:
     """How everything moved. labels: those of the rows, or the predicted classes.
 
-    unknown: labels that were not there in training. gaps: how the share of gaps moved, of columns of a mixed table that
-    have some.
+    unknown: labels that were not there in training. gaps: how the share of missing values moved, for the columns of a
+    mixed table that have some.
     """
 
     inputs: tuple[Shift, ...]
@@ -144,8 +145,8 @@ def profile(
 
     inputs: of `count_bins` or `count_table`. y (N,), F (N, L): labels and latent coordinates of the training rows.
     unseen: latent coordinates (M, L) of other rows of the same kind, answers (M,): the classes that the model gives
-    them. The map was fitted to the former, which therefore lie closer to their centroids than any later row will; so
-    distances and answers are counted on the latter.
+    them. The map was fitted to the training rows, which therefore lie closer to their centroids than later rows will;
+    so distances and answers are counted on the unseen rows.
     """
     labels, index = np.unique(y.astype(str), return_inverse=True)
     centroids = np.stack([F[index == k].mean(axis=0, dtype=np.float64) for k in range(len(labels))])
@@ -238,10 +239,10 @@ def stability(old: Counts, new: Counts) -> float:
 def p_of_no_change(old: Counts, new: Counts) -> float:
     """Return the p value of a test that two arrays of counts (B,) in ordered bins are draws from one distribution.
 
-    The first and the last bin lie beyond all that was known then, so they are empty in training, but for missing
-    values in the last. They are tested by themselves, exactly: when nothing has moved, k new rows beyond one end are
+    The first and the last bin lie outside the range of the training, so they are empty there, but for missing values in
+    the last. Each of them has an exact test of its own: when nothing has moved, k new rows beyond one end are
     as probable as that the k largest of all N + n rows are new ones, C(n, k) / C(N + n, k), which is Fisher's test. The
-    smallest of the three p values counts, times three (Bonferroni).
+    result is the smallest of the three p values, times three (Bonferroni).
     """
     if len(old) < 3:
         return 1.0
@@ -250,9 +251,10 @@ def p_of_no_change(old: Counts, new: Counts) -> float:
 
 
 def p_of_same_values(old: Counts, new: Counts) -> float:
-    """Return the p value of a test that counts of values (B,), the last of rare and unknown ones, are of one kind.
+    """Return the p value of a test that two arrays of counts by value (B,) are draws from one distribution.
 
-    The last is tested by itself too, exactly, since new values are few at first. The smaller p value counts, twice.
+    The last count is of rare and unknown values; it has an exact test of its own, since new values are few at
+    first. The result is the smaller of the two p values, times two.
     """
     return min(1.0, 2 * min(_fisher(old[-1], old.sum(), new[-1], new.sum()), p_of_homogeneity(old, new)))
 

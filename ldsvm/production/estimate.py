@@ -1,11 +1,11 @@
 """The error of a model on rows without labels, estimated from its own probabilities.
 
-Where probabilities hold, an answer is wrong with probability 1 - p of the class that is given, so the mean of these is
-the error to expect (confidence-based performance estimation, as in NannyML). It needs no labels, but that p(y | x) is
-as in training. Where only the mix of the classes has changed, p(y | x) changes in a known way: each class is weighted
-by its new share over its old one, and the new shares are those of greatest likelihood (Saerens, Latinne and
-Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", 2002). Of rows that are otherwise
-unlike the training nothing is known; the comparison of inputs and latent distances tells where that is so.
+If probabilities are calibrated, a prediction is wrong with probability 1 - p, where p is that of the predicted class,
+so the mean of 1 - p is the expected error (confidence-based performance estimation, as in NannyML). This needs no
+labels, but p(y | x) must be the same as in training. If only the class proportions have changed, p(y | x) changes in a
+known way: each class is weighted by its new share over its old one, and the new shares are found by maximum likelihood
+(Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", 2002). For
+other changes nothing can be estimated; the comparison of inputs and latent distances detects them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Held:
-    """Of the rows that judged a model: how many were wrong, how many were expected to be, and its variance."""
+    """On the rows that judged a model: how many answers were wrong, how many were expected to be, and its variance."""
 
     wrong: int
     expected: float
@@ -64,7 +64,7 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """The error with its interval; without a figure if the estimate is doubtful, since it would be too low."""
+        """The error with its interval; no figure if the estimate is doubtful, since it would be too low."""
         if self.doubtful:
             return "No error is estimated: these rows are unlike the training data, so the probabilities may be wrong."
         error, low, high = (f"{float(f'{100 * share:.2g}'):g}" for share in (self.error, self.low, self.high))
@@ -119,8 +119,8 @@ def new_mix(P: Floats, prior: Floats) -> tuple[Floats, Floats]:
 def estimate(found: Expected, drift: Drift, rules: DriftConfig, held: Held) -> Estimate:
     """Return the error of rows as they were counted, given how they differ from the training.
 
-    held: what the same sums were for the rows that judged the model. Their ratio to what was wrong there corrects the
-    estimate, and its variance widens the interval; one row is added to both, so that a few rows change little.
+    held: the same sums for the rows that judged the model. The ratio of wrong answers to expected ones there corrects
+    the estimate, and its variance widens the interval; one row is added to both, so that a few rows change little.
     """
     mixed = drift.labels.p <= rules.false_discovery_rate and not drift.latent.drifted
     wrong, variance = (found.mixed, found.mixed_variance) if mixed else (found.wrong, found.variance)

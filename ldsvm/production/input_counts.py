@@ -21,7 +21,7 @@ class Inputs:
 
     names: of each. edges: the inner bounds of its bins, ascending. counts: rows per bin, one more than bounds; of a
     category, rows per value, and last of all other values. values, gaps: of the columns of a mixed table, else empty:
-    the values of a category, None for other columns, and how many rows have a gap, which then are in no bin.
+    the values of a category, None for other columns, and how many rows have no value, which are in no bin.
     """
 
     names: list[str]
@@ -91,7 +91,7 @@ def columns_of(X: Any) -> Any:
 
 
 def _known(columns: Iterable[Any]) -> tuple[list[Any], list[int]]:
-    """Return the cells of each column that are no gaps, empty texts being gaps, and how many cells are."""
+    """Return the cells of each column that have a value (an empty text has none), and the number of the others."""
     every = [(column, (column.notna() & (column != "")).to_numpy()) for column in columns]
     return [column[there] for column, there in every], [int((~there).sum()) for _, there in every]
 

@@ -27,12 +27,12 @@ KEPT = 200_000  # rows of a training whose keys are kept, eight bytes each
 
 @dataclass(frozen=True)
 class Mark:
-    """Which data a model was trained on, as plain values, so that later rows can be told from them.
+    """Which data a model was trained on, as plain values, so that later rows can be distinguished from them.
 
     sha256: of the content. time: the latest one, if the rows have times. files: the digests of the files by name, if
     there are files and no times. rows: how many there were, equal files counted once. edges, counts: a histogram of the
     times, where counts[i] rows have times in (edges[i - 1], edges[i]]. keys: of the inputs of each row, where there are
-    files and no times, and KEPT rows at most: see `_packed`. None where an older release did not record it.
+    files and no times, and KEPT rows at most: see `_packed`. None if the model is of a release that did not record it.
     """
 
     sha256: str
@@ -94,10 +94,10 @@ class Changes:
     """How the data have changed since a training.
 
     new: number of new rows. before: number of rows of the training, None if unknown. lost: number of those that are
-    gone. late: rows that are no newer than the training's, yet were not there. repeated: rows of new or changed files
-    that equal known ones. beyond: the training's latest time, if all times are earlier now. by_file: whether rows of
-    the training are known only where they are in a file of then. With times, lost and late are lower bounds: within one
-    bin of a mark they cancel.
+    gone. late: rows that were not there, though they are no newer than the training's. repeated: rows of new or changed
+    files that equal known ones. beyond: the training's latest time, if all times are earlier now. by_file: whether rows
+    of the training are recognised only by their file. With times, lost and late are lower bounds: within one bin of a
+    mark they cancel.
     """
 
     new: int

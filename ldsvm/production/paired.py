@@ -1,22 +1,24 @@
 """Whether one model is better than another on the same rows, in any metric: the paired randomisation test.
 
-It carries McNemar's test over to any metric. If the models are equally good, what one says of a row might as well have
-been said by the other: a coin for each row exchanges them, and the gain of the metric is compared with the gains after
-such exchanges (Noreen, "Computer-intensive methods for testing hypotheses", 1989; for areas under ROC curves Bandos,
-Rockette and Gur, Stat. Med. 24, 2005). Of the error it is McNemar's test itself.
+It extends McNemar's test to any metric. If two models are equally good, it does not matter which of them gave which
+of the two predictions for a row. So a coin is tossed for each row, heads exchanges the two predictions, and the
+observed gain in the metric is compared with the gains after such exchanges (Noreen, "Computer-intensive methods for
+testing hypotheses", 1989; for areas under ROC curves Bandos, Rockette and Gur, Stat. Med. 24, 2005). For the error,
+this is McNemar's test.
 
-Why not the bootstrap: its smallest levels rest on few rows. Of four rows that differ, all in favour of one model, it
-makes 0.02 where coins say 1/16; and a class with one row never varies. Coins need no class to be resampled, and their
-probability holds at any number of rows.
+The bootstrap would not do: with few rows its p values are too small. If four rows differ, all in favour of one model,
+it gives 0.02 where coins give 1/16; and a class with a single row never varies. Coins resample nothing, and their
+p value is valid for any number of rows.
 
-The metric is computed twice a row, not twice a toss. A row's share is half of what the gain loses when only that row is
-exchanged, and a toss gives the sum of the shares, each with a coin's sign. For means over rows, also within classes,
-and for the area under the ROC curve this is no approximation: there the gain is linear in the coins. For others it is
-their first order, and the second is none, as the gain changes its sign when all rows are exchanged.
+The metric is computed twice for each row, not twice for each toss. The share of a row is half of what the gain loses
+when only that row is exchanged; the gain after a toss is the sum of the shares, each with the sign of its coin. This is
+exact for means over rows (also within classes) and for the area under the ROC curve, where the gain is linear in the
+coins. For other metrics it is a first-order approximation, without a second-order term, since the gain changes its sign
+when all rows are exchanged.
 
-Models can be equally good without being alike: one that is overconfident wins a little on most rows and loses much on
-few, which a small holdout may lack. Coins take gains for symmetric, so Student's t test of the shares with Hall's
-correction for skewness (J. R. Stat. Soc. B 54, 1992) has to agree: of both probabilities the larger one counts.
+Equally good models can have asymmetric gains: an overconfident one wins a little on most rows and loses much on a few,
+which a small holdout may lack. Coins assume symmetric gains. So Student's t test of the shares, with Hall's correction
+for skewness (J. R. Stat. Soc. B 54, 1992), is made too, and the larger of the two p values counts.
 """
 
 from __future__ import annotations
@@ -83,8 +85,8 @@ def corrected(found: Array) -> float:
 def tossed(found: Array, level: float, random: np.random.Generator) -> float:
     """Return how probable it is that shares (m,) with random signs add up to at least what they do.
 
-    Counted over tosses, this one among them, which makes the probability exact for any number of tosses; once many were
-    as good, their share is enough (Besag and Clifford, Biometrika 78, 1991).
+    It is the share of tosses that reach the observed sum, which itself counts as a toss, so that the test is valid for
+    any number of tosses. Tossing ends once enough of them have reached it (Besag and Clifford, Biometrika 78, 1991).
     """
     least = found.sum() - 1e-9 * np.abs(found).sum()  # what is equal but for rounding counts
     n, done, hits = max(LEAST, math.ceil(FINE / level)), 0, 0
@@ -113,7 +115,7 @@ def _gain(metric: Metric, ours: Answers, theirs: Answers) -> float:
 
 
 def differing(ours: Answers, theirs: Answers) -> Array:
-    """Return the rows of which the models do not say the same."""
+    """Return the rows for which the models do not say the same."""
     pairs = [(a, b) for a, b in zip(_parts(ours), _parts(theirs), strict=True) if a is not None]
     return np.flatnonzero(np.any([(a != b).reshape(len(ours), -1).any(axis=1) for a, b in pairs], axis=0))
 
@@ -138,8 +140,8 @@ def _parts(answers: Answers) -> tuple[Array | None, ...]:
 def alike(metric: Metric, ours: Answers, theirs: Answers) -> tuple[Answers, Answers]:
     """Return both in the same classes and, where the metric knows no scale, with ranks for the decision values.
 
-    Decision values of two models may have different scales, which would make exchanged ones strangers to the rest; of
-    other parts both models, or none, keep them.
+    Decision values of two models may have different scales, so that exchanged ones could not be compared with the rest.
+    A part that only one model has is left out of both.
     """
     both = [_recoded(one, np.union1d(ours.classes, theirs.classes)) for one in (ours, theirs)]
     if any(one.probabilities is None for one in both):
@@ -160,7 +162,7 @@ def _same(value: float, other: float) -> bool:
 
 
 def _recoded(answers: Answers, classes: Array) -> Answers:
-    """Return answers in more classes, those that were not there with probability zero."""
+    """Return answers with more classes, whose probability is zero."""
     if len(classes) == len(answers.classes):
         return answers
     places, probabilities = np.searchsorted(classes, answers.classes), None

@@ -77,8 +77,8 @@ class Challenge:
 
     config: its experiment. mark: of the rows as they were read. inputs: counts of the training rows as they came, None
     where inputs are compared after the feature steps. champion: its score; right (n,): the rows of the holdout that it
-    gets right; answers: what it says of them, where more than the error is measured; estimate: its error there as a
-    scoring estimates it without labels; all None when there is no champion yet.
+    gets right; answers: its predictions for them, if more than the error is measured; estimate: its error there as
+    scoring would estimate it without labels. All are None when there is no champion yet.
     """
 
     config: Config

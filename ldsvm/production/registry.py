@@ -87,7 +87,7 @@ class Registry:
         return self._get(alias)
 
     def moved(self) -> bool | None:
-        """Return whether an alias may have moved since this was asked last; None where only `get` can tell.
+        """Return whether an alias may have moved since this was asked last; None if only `get` can find out.
 
         Where the registry is a file of this computer this costs next to nothing: nobody has written to it meanwhile.
         """
@@ -101,8 +101,8 @@ class Registry:
         if found is None:
             names = sorted(model.name for model in self.client.search_registered_models())
             known = f"registered models: {', '.join(names)}" if names else "no model is registered"
-            after = "python -m flows retrain" if alias == CHAMPION else "a second promotion"
-            raise RegistryFailed(f"{self.name} has no {alias} yet ({known}); it gets one by {after}.")
+            rule = "run python -m flows retrain" if alias == CHAMPION else "the second promotion sets it"
+            raise RegistryFailed(f"{self.name} has no {alias} yet ({known}); {rule}.")
         return found
 
     def challengers(self, champion: Version | None) -> list[Version]:

@@ -1,8 +1,8 @@
-"""Old versions leave the registry, and what old scorings have left leaves its folder. Nothing with an alias is removed.
+"""Remove old versions from the registry, and files of old scorings. A version with an alias is never removed.
 
 The run that made a version stays, with its facts, and the registered model remembers that the version has challenged a
 champion: so the gate counts it, and the same rows are not judged again. It is remembered before anything is removed;
-what a kill has left is removed the next time.
+after a kill, the rest is removed the next time.
 """
 
 from __future__ import annotations

@@ -97,11 +97,11 @@ def objection(registry: Registry, rules: RolloutConfig, version: Version, found:
     if failure := registry.tags(version).get(f"ldsvm.{FAILED}"):
         return f"it has failed: {failure}"
     if found.rows < rules.shadow_rows:
-        return f"{found.rows:,} rows were compared; production.rollout.shadow_rows asks for {rules.shadow_rows:,}"
+        return f"{found.rows:,} rows were compared; production.rollout.shadow_rows requires {rules.shadow_rows:,}"
     if found.rows and found.share < rules.least_agreement:
         return (
             f"it agrees with the champion on {percent(found.share)} of {found.rows:,} rows; "
-            f"production.rollout.least_agreement asks for {percent(rules.least_agreement)}"
+            f"production.rollout.least_agreement requires {percent(rules.least_agreement)}"
         )
     return None
 

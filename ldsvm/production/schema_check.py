@@ -19,7 +19,7 @@ from ldsvm.experiment.config.schema import Config
 def allowed(config: Config, model: Any) -> tuple[tuple[Allowed, ...], bool]:
     """Return what rows may hold, and whether people have edited it; nothing where nothing is checked.
 
-    Raises DataError for a file that means nothing.
+    Raises DataError for an invalid file.
     """
     seen = schema_of(model)
     if not seen or config.production is None or config.production.schema == "ignore":

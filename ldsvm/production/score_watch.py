@@ -1,6 +1,6 @@
 """Whether rows that are scored look like those of the model's training: each chunk of them, and all together.
 
-The counts of a chunk travel with it, so that a scoring that was stopped goes on without looking at its rows again.
+The counts of a chunk are stored with it, so that a scoring that was stopped goes on without looking at its rows again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OWN = {"model", "rows", "sentences", "alarms", "drift"}  # keys of such a file
 
 
 def drift_file(output: Path) -> Path:
-    """Return where the comparison of an output's rows is written; raise DataError for a file that is none of ours."""
+    """Return where the comparison of an output's rows is written; raise DataError if another file is there."""
     file = output.with_name(output.name + SUFFIX)
     if file.exists() and not _is_ours(file):
         raise DataError(

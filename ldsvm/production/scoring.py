@@ -53,12 +53,12 @@ def score(
     on_rows: called with the number of rows done. check: finds the cells that the schema does not allow, in the chunks
     that are still to do where another run was stopped; by default that of the job. watch: compares all rows with those
     of the training; its Alarm ends the scoring, and the chunks that are done are kept for the next run. shadow: answers
-    all rows too, for a comparison; the output holds nothing of it.
+    all rows too, for a comparison, which does not change the output.
 
     Raises DataError, in one sentence, for inputs that are not what the model was trained on: columns that are absent,
-    are no numbers, or have missing values; for kept columns of which the files make no single one; for cells that the
-    schema does not allow, where they are refused; and for an output that cannot be written, is written by another run
-    at this moment, or is where the input is looked for.
+    are not numbers, or have missing values; for kept columns whose types in different files do not fit together; for
+    cells that the schema does not allow, where they are refused; and for an output that cannot be written, is being
+    written by another run, or is where the input is looked for.
     """
     streams, check = opened(job), check or Check(job.allowed, job.edited)
     kept = _kept(streams, job)

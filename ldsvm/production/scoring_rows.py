@@ -42,8 +42,8 @@ class Scoring:
     columns: the inputs in the order of the training, or None for texts in the column `text`. keep: columns of the input
     that the output has too, such as a number of the row; from files of text they come out as they are written, quoted
     in a CSV output. escape_formulas: see `ScoreConfig`. rows: of a chunk. model: its name and version; missing: whether
-    inputs may lack values; source: where the model's files are, so that no chunk of a model of the same name elsewhere
-    is taken for its own. format, header, encoding: as in `FileSpec`. roles, days: of the columns of a
+    inputs may lack values; source: where the model's files are, so that chunks of a model of the same name
+    in another store are not reused. format, header, encoding: as in `FileSpec`. roles, days: of the columns of a
     mixed table, see `RawTable`; none where the inputs are numbers or texts. allowed, edited: what these columns may
     hold, and whether people say so, in schema_file; schema: what is done about rows that hold something else.
     """
@@ -160,7 +160,7 @@ def _check_names(job: Scoring) -> None:
 
 
 def is_output(file: Path) -> bool:
-    """Return whether a file is the output of a scoring, as its columns tell: it may be replaced."""
+    """Return whether a file is, by its columns, the output of a scoring, which may be replaced."""
     try:
         if not file.is_file():
             return False  # a pipe, which would wait

@@ -1,6 +1,6 @@
 """A challenger in shadow: it answers the rows that the champion scores, and only whether both agree is kept.
 
-What is counted of a chunk travels with it, as in `score_watch`, so that a scoring that was stopped goes on without
+The counts of a chunk are stored with it, as in `score_watch`, so that a scoring that was stopped goes on without
 asking the challenger again. Rows are counted by the content of the file they are in, so that a file that is scored
 again counts once. No MLflow.
 """
@@ -117,7 +117,7 @@ class Shadow:
             return json.dumps({"shadow": self.name, "files": _counted(self._by_digest(parts), said, same)})
         except Exception as error:  # whatever it is: the champion answers
             self.failure = f"{self.name}, in shadow, could not answer ({type(error).__name__}: {error})"
-            self.tell(f"{self.failure}; the champion's answers are whole")
+            self.tell(f"{self.failure}; the champion's answers are not affected")
             return None
         finally:
             self.seconds += time.perf_counter() - begin

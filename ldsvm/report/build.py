@@ -47,7 +47,7 @@ PROTOCOL = (
 FITS = {
     False: "once, on the training set without the validation set",
     True: "on the training set, which the figures show, and then on training and validation set together, for the "
-    "number of iterations that was best before",
+    "number of iterations that the first fit kept",
 }
 SEVERAL = (
     " Errors are means over the splits, times and sizes medians. Figures, feature steps and the stored model are those "

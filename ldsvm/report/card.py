@@ -103,7 +103,7 @@ def _metrics(score: Score, champion: Score | None) -> list[str]:
 
 
 def _threshold(config: Config, score: Score) -> list[str]:
-    """Return a sentence on what mistakes cost, and what is given from where on; nothing without costs."""
+    """Return a sentence on the costs of mistakes and the threshold of the prediction; nothing without costs."""
     if score.threshold is None or config.costs is None:
         return []
     name = shown(score.classes[1])

@@ -24,7 +24,7 @@ def standing_in(name: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def threshold(score: Score) -> str:
-    """Return from where on the second class is given, in words; nothing where the most probable class is."""
+    """Return in words the threshold from which the second class is predicted; nothing without costs of mistakes."""
     return "" if score.threshold is None else f"{score.threshold_of} ≥ {score.threshold:.4g}"
 
 

@@ -51,7 +51,7 @@ class Champion:
 
     @classmethod
     def load(cls, file: Path, version: int, settings: Settings) -> Champion:
-        """Return the model of a file; raise what the file's reader raises, or DataError, for what is no classifier."""
+        """Return the model of a file; raise what the file's reader raises, or DataError, if it is not a classifier."""
         fitted = loads(file.read_bytes())
         last = fitted[-1] if hasattr(fitted, "steps") else fitted
         if absent := [name for name in ("classes_", "decision_function", "transform") if not hasattr(last, name)]:
@@ -147,7 +147,7 @@ class Champion:
         return found
 
     def _misspelt(self, rows: Any) -> list[str]:
-        """Return a sentence where a column that may be absent is so, and one is there that the model does not know."""
+        """Return a sentence if an optional column is absent while a column is there that the model does not know."""
         if self.served.rule == "ignore":
             return []
         of_rows = isinstance(rows, list)
@@ -155,7 +155,7 @@ class Champion:
             absent = [name for name in self.columns if name not in given]
             if absent and (unknown := [name for name in given if name not in self.columns]):
                 gap, other = listing("column", absent), listing("column", unknown)
-                return [f"There is no {gap}, which counts as missing, but an unknown {other}."]
+                return [f"The request lacks {gap}, which counts as missing, but has the unknown {other}."]
         return []
 
     def _needed(self) -> list[str]:

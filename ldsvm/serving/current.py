@@ -16,7 +16,7 @@ KEPT = 2  # loaded versions: going back takes no time
 
 
 class Current:
-    """The loaded champion, or None. Where a version cannot be loaded, the one before it stays."""
+    """The loaded champion, or None. If a version cannot be loaded, the one before it stays."""
 
     def __init__(self, folder: Folder, settings: Settings) -> None:
         self.folder, self.settings = folder, settings
@@ -33,7 +33,7 @@ class Current:
             await self.look()
 
     async def look(self) -> None:
-        """Take the version that the folder says, if it is another one; the loading is done beside the answers."""
+        """Take the version that the folder says, if it is another one; requests are answered while it is loaded."""
         async with self._alone:
             await self._look()
 

@@ -1,7 +1,7 @@
-"""What Prometheus reads. With several processes each keeps its numbers in a file, and whoever is asked adds them up.
+"""What Prometheus reads. With several processes each keeps its numbers in a file; the one that is asked adds them up.
 
 prometheus_client does that where the environment variable PROMETHEUS_MULTIPROC_DIR is set before its first import; the
-numbers of processes that have ended count on, and what only a living process has, such as its version, goes with it.
+numbers of processes that have ended still count, except what only a living process has, such as its version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stochastic gradient steps with a rate of their own for every number (Kingma & Ba, 2015)."""
+"""Adam: stochastic gradient steps with a separate rate for each number (Kingma & Ba, 2015)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Adam:
 
 @entry
 def _remember(mean, square, slope, fresh, anew):
-    """Let the running means of a gradient and of its squares move to today's by these shares."""
+    """Move the running means of a gradient and of its squares towards the current values by these shares."""
     for i in range(mean.size):
         mean[i] += fresh * (slope[i] - mean[i])
         square[i] += anew * (slope[i] * slope[i] - square[i])

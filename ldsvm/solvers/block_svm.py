@@ -22,15 +22,15 @@ import numpy as np
 from ldsvm.solvers import svm_kernels as kernels
 from ldsvm.typing import Array
 
-MANY, SAMPLE = 40_000, 20_000  # rows from which on few of them are worked on, and of the sample that tells which
-WIDTH, SIDE = 0.5, 1e-9  # distances from the margin: within which rows are worked on, and that count as a side
+MANY, SAMPLE = 40_000, 20_000  # from so many rows on only some are worked on; size of the sample that selects them
+WIDTH, SIDE = 0.5, 1e-9  # distances from the margin within which rows are worked on; beyond which one is on a side
 # Shares of a way that are tried; tiny ones since with few rows to hold it an SVM may go as far as it likes.
 WAY = *(0.5**i for i in range(8)), *(10.0**-i for i in (3, 4, 5, 6, 8, 10, 12, 14, 16))
 # Where so many rows are close to the margin that the gap stays above LOOSE, the width is made so many times smaller.
 LOOSE, CLOSER, TRIES = 1e-8, 8.0, 5
-CROWD = 0.25  # share of the rows near the margin of a nearby SVM with which there is no point in beginning there
+CROWD = 0.25  # share of rows near the margin of a nearby SVM above which it is no good starting point
 FEWEST = 200  # rows to work on; with fewer the width is doubled
-BLOCK = 2**15  # rows that all are looked at at a time: what is found of them on the way stays near the processor
+BLOCK = 2**15  # rows in one go when all are examined, so that intermediate results stay in the cache
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Sums:
 class Take:
     """Which rows are worked on: every `stride`-th; or, where v (P,) is given, those within `width` of its margin.
 
-    more: those that are worked on already, too, and those that v has on the other side than they were taken for. tries:
-    how often the width has been made smaller.
+    more: also those that are worked on already, and those that turned out to be on the other side of the margin of v.
+    tries: how often the width has been made smaller.
     """
 
     stride: int = 1

@@ -1,1 +1,1 @@
-"""All that is said to MLflow: runs, models, and the store they lie in."""
+"""Everything that uses MLflow: runs, models, and the store that holds them."""

@@ -7,7 +7,7 @@ from ldsvm.tracking.versions import logged_model
 
 
 def remove(client: Guarded, uri: str) -> None:
-    """Remove the files of a model, and the model from its run's page; what is gone already is no error.
+    """Remove the files of a model, and the model from its run's page; what is gone already is not an error.
 
     uri: as `Run.model` returned it.
     """

@@ -74,9 +74,9 @@ def track_method(
 
 
 def _workers(history: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    """Return what the workers of a fit over blocks of rows moved, and how long the slowest kept the others waiting.
+    """Return what the workers of a fit over blocks of rows moved, and how unequal their work was.
 
-    straggler_ratio: its seconds of work over the mean of all, 1 where they are equal.
+    straggler_ratio: the seconds of work of the slowest over the mean of all, 1 if they are equal.
 
     Examples
     --------

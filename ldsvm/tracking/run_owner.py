@@ -1,4 +1,4 @@
-"""Which process a tracking run belongs to, so that one whose process died can be told from one that goes on."""
+"""Which process a tracking run belongs to, to find runs whose process has died."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Our logged models as MLflow's `pyfunc` and `mlflow models serve` load them: the files' MLmodel names this module.
 
-They are MLflow's scikit-learn models but for three things. A file that holds what no model of ours holds is refused
+They differ in three ways from MLflow's scikit-learn models. A file with types that our models do not use is refused
 before anything of it is built (`storing.loads`). Numbers come in any type of pandas: MLflow would refuse int64,
 nullable and boolean columns for a model of float64, so the signature says "any" and they are converted here. And what
 cannot be predicted is answered in one sentence, with row and column of the cell: MLflow's own loader would send the
@@ -8,8 +8,8 @@ stack trace along, which has paths of the server.
 
 Rows of a table are checked against its schema, what the columns had in training: the environment variable
 ``LDSVM_SCHEMA`` says what is done about other cells (warn, by default, in the log; refuse; ignore), and
-``LDSVM_SCHEMA_FILE`` names a schema.yaml that people have edited. A request may leave out columns that had gaps in
-training, of a mixed table: they are gaps then.
+``LDSVM_SCHEMA_FILE`` names a schema.yaml that people have edited. For a mixed table, a request may leave out
+columns that had missing values in training, which then count as missing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def signature(X: Any, answers: Any, optional: Sequence[str] = ()) -> Any:
 def _load_pyfunc(path: str) -> Served:
     """MLflow calls it with the folder of the model's files.
 
-    Raises UntrustedModel for what is no model of ours, and DataError for environment variables that mean nothing.
+    Raises UntrustedModel for a model that is not ours, and DataError for invalid environment variables.
     """
     _read_csv_as_text()
     fitted = loads((Path(path) / MODEL).read_bytes())
@@ -102,8 +102,8 @@ def _read_csv_as_text() -> None:
 def csv_table(text: Any) -> Any:
     """Return the table of a CSV with names of columns, from a file; the cells stay as they are written.
 
-    Raises DataError for a text that is no such table, also for a row with more or fewer cells than there are names and
-    for a name that is there twice: pandas would move the cells, take them for gaps, or rename the column.
+    Raises DataError for a text that is not such a table, including rows with more or fewer cells than there are names,
+    and a name that is there twice: pandas would move the cells, take them for missing, or rename the column.
     """
     import pandas
 
@@ -231,7 +231,7 @@ def _texts(data: Any) -> bool:
 
 
 def numbers(data: Any) -> Any:
-    """Return a table (n, D) in float64; what is no number is NaN.
+    """Return a table (n, D) in float64; cells that are not numbers become NaN.
 
     Examples
     --------

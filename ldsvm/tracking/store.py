@@ -1,4 +1,4 @@
-"""The SQLite file of the tracking store: made quick, watched, and what is wrong with it in one sentence. No MLflow."""
+"""The SQLite file of the tracking store: make it fast, notice changes, and explain errors in a sentence. No MLflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def store_uri(runs: Path) -> str:
 
 
 def has_open_runs(runs: Path) -> bool:
-    """Whether runs of the store are RUNNING, as far as a look without MLflow, whose import takes seconds, can tell."""
+    """Whether runs of the store are RUNNING, found without importing MLflow, which would take seconds."""
     file = runs / NAME
     if not file.exists():
         return False
@@ -55,7 +55,7 @@ class StoreFile:
         self._identity: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Raise TrackingFailed when the file cannot be the store, as far as its place tells."""
+        """Raise TrackingFailed when no store can be at this path."""
         if self.path.is_dir():
             raise TrackingFailed(f"{self.path} is a folder; allowed: a file. Move the folder away.")
         if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
@@ -73,7 +73,7 @@ class StoreFile:
         os.replace(new, self.path)
 
     def prepare(self) -> None:
-        """Make the file quick; waits LOCK_SECONDS for a lock, and raises what `guard` translates."""
+        """Make the file fast; waits LOCK_SECONDS for a lock, and raises what `guard` translates."""
         with closing(sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")  # fails now, and not after MLflow's minutes of trying
             connection.execute("ROLLBACK")
@@ -82,7 +82,7 @@ class StoreFile:
                     connection.execute("PRAGMA journal_mode=WAL")
 
     def remember(self) -> None:
-        """Take the file that is there now for the one that must stay."""
+        """Remember the file that is there now, which must not be replaced."""
         self._identity = _identity(self.path)
 
     def written(self) -> list[tuple[int, int]]:
@@ -181,10 +181,10 @@ class Guarded:
 
 @cache
 def tend_connections() -> None:
-    """Let this process write to stores with SQLite's quick journal without waiting for the disk at each commit.
+    """Let this process write to stores with SQLite's fast journal without waiting for the disk at each commit.
 
-    After a power cut the last runs may be missing from such a store; damaged it is not. And a connection to a file in
-    whose place there is another one now, such as a backup, is not used again: MLflow keeps them while a process lives.
+    After a power cut the last runs may be missing from such a store, which is not damaged. Also, a connection to a file
+    that has been replaced, such as by a backup, is not used again; MLflow keeps connections while a process lives.
     """
     from sqlalchemy import Engine, event
     from sqlalchemy.exc import DisconnectionError
@@ -208,7 +208,7 @@ def tend_connections() -> None:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of its name; None where there is none."""
+    """Return what identifies a file, even if another gets its name; None where there is no file."""
     try:
         found = file.stat()
     except OSError:

@@ -15,11 +15,11 @@ SECONDS = 10.0  # between two samples, as in MLflow
 def system_metrics(log: Callable[[Mapping[str, float], int], None]) -> Iterator[None]:
     """Sample the use of processors, memory, disk and network every ten seconds until the block ends.
 
-    log: called from a thread with the values of a sample and its number; when it raises, sampling ends without a word,
-    since the next use of the store meets the same fault. GPUs are sampled where `nvidia-ml-py` is installed. MLflow's
-    variables hold: MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=false turns this off, MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL
-    sets the seconds. MLflow's own thread is not used: it imports MLflow's parts, and may wait for the main thread's
-    imports while that waits for it.
+    log: called from a thread with the values of a sample and its number; if it raises, sampling ends silently, since
+    the next use of the store will raise the same error. GPUs are sampled if `nvidia-ml-py` is installed. MLflow's
+    variables apply: MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING=false turns this off, MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL
+    sets the seconds. MLflow's own thread is not used: it imports parts of MLflow, which can deadlock with the imports
+    of the main thread.
     """
     from mlflow import environment_variables as variables
 

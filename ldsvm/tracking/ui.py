@@ -14,7 +14,7 @@ from ldsvm.tracking.store import store_uri
 
 
 def serve(runs: Path, port: int) -> None:
-    """Serve the tracking store of the folder `runs`, which is made when it is absent, until a signal ends us."""
+    """Serve the tracking store of the folder `runs`, created if it is absent, until a signal ends the process."""
     Tracker(runs, "Default").client.search_experiments(max_results=1)  # creates the store, or says why it cannot
     import uvicorn
     from mlflow.server import constants

@@ -77,7 +77,7 @@ def test_no_gzip_and_damaged_gzip_are_named(mini: Mini, tmp_path: Path) -> None:
     for data in (b"not gzip at all", bytes(packed)):
         path = tmp_path / f"{file.name}.gz"
         path.write_bytes(data)
-        with pytest.raises(DataError, match="cannot be read, is truncated, or is no gzip file"):
+        with pytest.raises(DataError, match="cannot be read, is truncated, or is not a gzip file"):
             idx.read(path, file)
 
 

@@ -211,7 +211,7 @@ def test_an_archive_that_expands_without_end_is_read_no_further(tmp_path: Path, 
 
 def test_a_pipe_among_the_posts_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(unpacked(tmp_path) / TRAIN / "sci.space" / "11")
-    with pytest.raises(DataError, match=r"'20news-bydate-train/sci\.space/11' is no post"):
+    with pytest.raises(DataError, match=r"'20news-bydate-train/sci\.space/11' is not a post"):
         get(tmp_path, tmp_path)
 
 
@@ -243,14 +243,14 @@ def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
 @pytest.mark.parametrize(
     ("odd", "message"),
     [
-        (member("../x"), r"'\.\./x' is no post: only files such as 20news-bydate-train/sci\.space/61000"),
-        (member(f"{TRAIN}/../7"), r"'20news-bydate-train/\.\./7' is no post"),
-        (member(f"/{TRAIN}/sci.space/7"), "'/20news-bydate-train/sci.space/7' is no post"),
-        (member(f"{TRAIN}/sci.space/readme"), "readme' is no post"),
-        (member(f"{TRAIN}/sci.space/٣"), "'20news-bydate-train/sci.space/٣' is no post"),
-        (member(f"{TRAIN}/sci.space/7", tarfile.SYMTYPE), "sci.space/7' is no post"),
-        (member(f"{TRAIN}/sci.space/7", tarfile.LNKTYPE), "sci.space/7' is no post"),
-        (member(f"{TRAIN}/sci.space/7", tarfile.FIFOTYPE), "sci.space/7' is no post"),
+        (member("../x"), r"'\.\./x' is not a post: only files such as 20news-bydate-train/sci\.space/61000"),
+        (member(f"{TRAIN}/../7"), r"'20news-bydate-train/\.\./7' is not a post"),
+        (member(f"/{TRAIN}/sci.space/7"), "'/20news-bydate-train/sci.space/7' is not a post"),
+        (member(f"{TRAIN}/sci.space/readme"), "readme' is not a post"),
+        (member(f"{TRAIN}/sci.space/٣"), "'20news-bydate-train/sci.space/٣' is not a post"),
+        (member(f"{TRAIN}/sci.space/7", tarfile.SYMTYPE), "sci.space/7' is not a post"),
+        (member(f"{TRAIN}/sci.space/7", tarfile.LNKTYPE), "sci.space/7' is not a post"),
+        (member(f"{TRAIN}/sci.space/7", tarfile.FIFOTYPE), "sci.space/7' is not a post"),
         (member(f"{TRAIN}/sci.space/9"), "sci.space/9' occurs twice"),
         (member(f"{TRAIN}/sci.space/09"), "sci.space/09' occurs twice"),
     ],
@@ -265,7 +265,7 @@ def test_an_odd_member_is_refused(tmp_path: Path, odd: tarfile.TarInfo, message:
 def test_an_odd_file_among_the_folders_is_refused(tmp_path: Path) -> None:
     home = unpacked(tmp_path / "raw")
     (home / TEST / "rec.autos" / "4.txt").write_text("a copy")
-    with pytest.raises(DataError, match=r"raw: '20news-bydate-test/rec\.autos/4\.txt' is no post"):
+    with pytest.raises(DataError, match=r"raw: '20news-bydate-test/rec\.autos/4\.txt' is not a post"):
         get(tmp_path, home)
 
 

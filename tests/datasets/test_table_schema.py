@@ -67,7 +67,7 @@ def test_one_gap_in_very_many_rows_is_a_share_above_zero_and_many_values_are_not
         ),
         (
             {"age": [20.0, np.nan]},
-            "row 12, counted from 1 without a header, column 'age' is a gap; training saw no gaps.",
+            "row 12, counted from 1 without a header, column 'age' has no value; training saw no missing values.",
         ),
         (
             {"town": ["Kiel", "Oslo"]},
@@ -81,7 +81,7 @@ def test_one_gap_in_very_many_rows_is_a_share_above_zero_and_many_values_are_not
         ),
         (
             {"paid": [np.nan, 1.0]},
-            "row 11, counted from 1 without a header, column 'paid' is a gap; training saw no gaps.",
+            "row 11, counted from 1 without a header, column 'paid' has no value; training saw no missing values.",
         ),
     ],
 )

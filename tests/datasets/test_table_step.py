@@ -325,30 +325,41 @@ def test_the_stored_model_takes_the_table_as_it_came(text: bool, numbers: str, g
         (
             "age",
             "old",
-            "Row 13, counted from 1 without a header, column 'age' is 'old'; allowed: a number, or a gap.",
+            "Row 13, counted from 1 without a header, column 'age' is 'old'; allowed: a number, or a missing value.",
         ),
-        ("age", "3", "Row 13, counted from 1 without a header, column 'age' is '3'; allowed: a number, or a gap."),
+        (
+            "age",
+            "3",
+            "Row 13, counted from 1 without a header, column 'age' is '3'; allowed: a number, or a missing value.",
+        ),
         (
             "age",
             -math.inf,
             "Row 13, "
-            "counted from 1 without a header, column 'age' is -inf; allowed: a number within ±3.4e38, or a gap.",
+            "counted from 1 without a header, column 'age' is -inf; allowed: a number within ±3.4e38, or a missing "
+            "value.",
         ),
         (
             "paid",
             0.5,
-            "Row 13, counted from 1 without a header, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or a gap.",
+            "Row 13, counted from 1 without a header, column 'paid' is 0.5; allowed: 0 for no, 1 for yes, or "
+            "a missing value.",
         ),
         (
             "paid",
             "yes",
-            "Row 13, counted from 1 without a header, column 'paid' is 'yes'; allowed: a number, or a gap.",
+            "Row 13, counted from 1 without a header, column 'paid' is 'yes'; allowed: a number, or a missing value.",
         ),
-        ("town", 3, "Row 13, counted from 1 without a header, column 'town' is 3; allowed: a word, or a gap."),
+        (
+            "town",
+            3,
+            "Row 13, counted from 1 without a header, column 'town' is 3; allowed: a word, or a missing value.",
+        ),
         (
             "day",
             "2024-01-01",
-            "Row 13, counted from 1 without a header, column 'day' is '2024-01-01'; allowed: a date, or a gap.",
+            "Row 13, counted from 1 without a header, column 'day' is '2024-01-01'; allowed: a date, or "
+            "a missing value.",
         ),
         (
             "note",

@@ -482,7 +482,7 @@ def test_a_column_that_counts_the_rows_is_told() -> None:
         return [finding.text for finding in done.findings]
 
     assert said(rows) == [
-        "training data: columns 'id', 'down' number the rows; list columns that are no inputs in dataset.drop."
+        "training data: columns 'id', 'down' number the rows; list columns that are not inputs in dataset.drop."
     ]
     assert "infinite" in said(Rows(np.full((n, 1), np.inf, dtype=np.float32), rows.y))[0]
     assert not said(rows, official=True) and not said(rows.take(noise)) and not said(rows.take(np.arange(19)))

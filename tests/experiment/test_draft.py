@@ -264,9 +264,9 @@ def test_a_rare_class_is_remarked(drafted: Drafted) -> None:
     [
         (words(), None, "say which one holds the classes, such as --label outcome"),
         (words(), "outcom", "nearest 'outcome'"),
-        (words()[2:], "outcome", "has no names of columns in its first line, so 'outcome' is none; allowed"),
-        (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, yet 's' is in it; add --header"),
-        (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "looks like a row of values, yet 's' is in it; add --header"),
+        (words()[2:], "outcome", "--label is 'outcome', but the first line holds no column names; allowed"),
+        (["p,x,s,x", *["e,x,s,x"] * 30], "s", "looks like a row of values, but contains 's'; add --header"),
+        (["p,x,s", *["e,x,s", "p,y,s"] * 15], "s", "looks like a row of values, but contains 's'; add --header"),
         (["p,x,p", *["e,y,s"] * 30], "x", "the column 'p' occurs 2 times"),
         (["x,y", *(f"{i},{i * i}" for i in range(N))], "y", "column 'y' has 120 different values in 120 rows"),
     ],
@@ -411,7 +411,7 @@ def test_percentages_lists_and_columns_without_a_name(tmp_path: Path) -> None:
     assert found.rows.X[:3, 0].tolist() == [0, 1, 2]
     table.assign(words=[["x"]] * 90, pair=[[1, 2]] * 90).to_parquet(tmp_path / "b.parquet")
     found = draft.find_out(FileSpec(str(tmp_path / "b.parquet"), label="y", drop=("p",)))
-    reason = "no input is made of lists beside columns of other kinds"
+    reason = "lists cannot be inputs beside columns of other kinds"
     assert {column.name: column.reason for column in found.columns} == {
         "p": "as --drop says", "words": reason, "pair": reason, "town": "",
     }  # fmt: skip

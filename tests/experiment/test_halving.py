@@ -217,7 +217,9 @@ def test_a_rung_of_iterations_is_a_fit_with_so_many_and_paths_stay_together(data
 def test_too_few_rows_for_the_classes_is_a_row_with_that_reason(data: Data) -> None:
     wanted = limited("gaussian_svm", "n_samples", 3, gamma=[0.1, 1.0])
     trials = run_search(wanted, partial(run_job, data=data), seed=0, n_jobs=1, rows=100)
-    assert [str(t.failure) for t in trials] == ["ValueError: n_samples=3 leaves no two rows for each of 2 classes"] * 2
+    assert [str(t.failure) for t in trials] == [
+        "ValueError: n_samples=3 leaves fewer than two rows for each of 2 classes"
+    ] * 2
 
 
 def test_memory_is_estimated_for_the_rows_of_the_rung(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +251,7 @@ def test_parts_of_the_rows_are_nested_stratified_and_drawn_by_the_seed() -> None
         if n >= 50:
             assert all(abs(counts[c] - n * share) <= 3 for c, share in (("a", 0.5), ("b", 0.3), ("c", 0.195)))
     assert nested_rows(y, 50, seed=2).tolist() != nested_rows(y, 50, seed=3).tolist()
-    with pytest.raises(ValueError, match="n_samples=9 leaves no two rows for each of 5 classes"):
+    with pytest.raises(ValueError, match="n_samples=9 leaves fewer than two rows for each of 5 classes"):
         nested_rows(y, 9, seed=0)
 
 

@@ -44,10 +44,10 @@ TABLE = "a,b,label\n" + "".join(f"{i},{i * 7 % 5},{'xy'[i % 2]}\n" for i in rang
 @pytest.mark.parametrize(
     ("command", "overrides", "said"),
     [
-        ("pipeline", ["dataset.label=lable"], "dataset.label names 'lable', which is no column"),
-        ("prepare", ["dataset.drop=[c]"], "dataset.drop names 'c', which is no column"),
+        ("pipeline", ["dataset.label=lable"], "dataset.label names 'lable', which is not a column"),
+        ("prepare", ["dataset.drop=[c]"], "dataset.drop names 'c', which is not a column"),
         ("pipeline", ["split.train=400"], "400"),
-        ("retrain", ["dataset.label=lable"], "dataset.label names 'lable', which is no column"),
+        ("retrain", ["dataset.label=lable"], "dataset.label names 'lable', which is not a column"),
         ("score", ["production.score={input: absent.csv, output: scored.csv}"], "absent.csv"),
     ],
 )

@@ -128,7 +128,7 @@ def test_trained_refused_scored_in_shadow_promoted_and_rolled_back(
     assert "| fails | n_basis | n_basis is 40, above 39 |" in refused and "inputs have drifted" in second
     rows(slice(1500, 1797)).drop(columns="label").to_csv(tmp_path / "new.csv", index=False)
     code, said = call("promote", trial)
-    assert code == 1 and "0 rows were compared; production.rollout.shadow_rows asks for 297" in said
+    assert code == 1 and "0 rows were compared; production.rollout.shadow_rows requires 297" in said
     asked = json.dumps({"input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.csv")})
     code, said, err = command(*called(tmp_path, "score", f"production.score={asked}", trial))
     assert code == 0 and said.startswith("297 rows scored by digits version 1 in ") and "rows scored" not in err

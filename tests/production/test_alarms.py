@@ -22,7 +22,7 @@ from ldsvm.production.alarms import KINDS, Message, send
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T00/B00/very-secret-token"
 NO_ADDRESS = (
-    "LDSVM_WEBHOOK is not a valid address; allowed: one that begins with https:// or http://, in plain characters, "
+    "LDSVM_WEBHOOK is not a valid address; allowed: one that begins with https:// or http://, in ASCII characters, "
     "without USER:PASSWORD@"
 )
 DRIFT = Message("drift", "60 % of the inputs have drifted.", model="digits", version="3", data="ab12", run="score")

@@ -780,7 +780,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     table(200, 1, "Kiel").assign(b=np.r_[np.nan, np.zeros(199)]).to_parquet(place / "in" / "1.parquet")
     where = "1.parquet: row 1, counted from 1 without a header, column"
     found = [
-        f"{where} 'b' is a gap; training saw no gaps.",
+        f"{where} 'b' has no value; training saw no missing values.",
         f"{where} 'town' is 'Kiel', and 99 more rows are like this; training saw the values 'Bonn', 'Ulm'.",
         "Such rows are used anyway; production.schema=refuse would refuse them.",
     ]
@@ -790,7 +790,7 @@ def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_peop
     refusing = config(place, "features=[table]", "production.schema=refuse")
     edit = re.escape(f"edit {settings.results / 'schema.yaml'}.")
     with pytest.raises(
-        DataError, match=rf"'b' is a gap.*\n.*'Kiel'.*\nSo nothing was trained .*; to allow more, {edit}"
+        DataError, match=rf"'b' has no value.*\n.*'Kiel'.*\nSo nothing was trained .*; to allow more, {edit}"
     ):
         promotion.inspect_data(refusing, champion)
     prepared = promotion.challenge(settings, None).prepared

@@ -164,7 +164,7 @@ def test_what_fails_in_shadow_is_one_sentence_and_the_champion_answers(tmp_path:
         assert scoring.score(job(tmp_path), fitted(), shadow=shadow) == 250
         assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "alone.parquet").read_bytes()
         assert len(said) == 1 and said[0].startswith("m version 2, in shadow, could not answer (") and why in said[0]
-        assert said[0].endswith("; the champion's answers are whole") and shadow.counts == {}
+        assert said[0].endswith("; the champion's answers are not affected") and shadow.counts == {}
 
 
 def scored(registry: Registry, champion: Version, folder: Path, output: str = "out.parquet", given: str = "in") -> Any:
@@ -196,7 +196,7 @@ def test_rows_add_up_over_scorings_and_the_same_rows_count_once(
     assert rollout.compared(registry, two).rows == 310
     assert registry.tags(two)["ldsvm.agreement"] == every.text
     strict = RolloutConfig(shadow_rows=310, least_agreement=1)
-    with pytest.raises(RegistryFailed, match=r"of 310 rows; production\.rollout\.least_agreement asks for 100\.0"):
+    with pytest.raises(RegistryFailed, match=r"of 310 rows; production\.rollout\.least_agreement requires 100\.0"):
         rollout.promote(registry, strict)
     assert registry.get() == one
     said = rollout.promote(registry, rules)
@@ -289,7 +289,7 @@ def test_a_scoring_says_and_records_agreement_and_promotes_where_the_file_says_s
     every = rollout.compared(registry, two)
     assert data.metrics["shadow_agreement_percent"] == 100 * every.share and data.metrics["shadow_rows"] == 250
     assert f"m version 2, in shadow, agrees with m version 1 on {every.text}" in said
-    assert "it may not be promoted yet: 250 rows were compared; production.rollout.shadow_rows asks for 300" in said
+    assert "it may not be promoted yet: 250 rows were compared; production.rollout.shadow_rows requires 300" in said
     assert registry.get() == one
     (tmp_path / "more").mkdir()
     table(60, 2).to_parquet(tmp_path / "more" / "0.parquet")

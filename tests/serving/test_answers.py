@@ -203,7 +203,7 @@ def test_a_model_that_fails_is_answered_without_its_reason(people: Any, serving:
 
 
 def test_a_misspelt_column_that_may_be_absent_is_a_remark(shop: Any, serving: Callable[..., Any]) -> None:
-    said = ["There is no column 'town', which counts as missing, but an unknown column 'Town'."]
+    said = ["The request lacks column 'town', which counts as missing, but has the unknown column 'Town'."]
     with serving(shop, schema="warn") as client:
         known = {"age": 30, "town": "Ulm", "x": 1}
         for row, remarks in (({"age": 30, "Town": "Ulm"}, said), ({"age": 30}, None), (known, None)):

@@ -136,8 +136,8 @@ def _places(
         new.update(pc.unique(text.drop_null()).to_pylist())
         if most is not None and len(new) > most and column.role != "text":
             raise DataError(
-                f"{what} has too many different values; allowed for a category: at most {most:,}, so name it ignore in "
-                "dataset.columns, or text where it holds several words."
+                f"{what} has too many different values; allowed for a category: at most {most:,}; in "
+                "dataset.columns, set it to ignore, or to text if it holds several words."
             )
     found = replace(column, values=(*column.values, *sorted(new - set(column.values))))
     value_set = pa.array(found.values, pa.string())

@@ -76,7 +76,7 @@ def stream(path: Path, style: Style) -> tuple[list[str], Batches]:
 
 
 def found_encoding(path: Path, style: Style) -> str:
-    """Return the encoding of a file: the style's, one that its bytes tell, UTF-8, or else Windows-1252 or Latin-1."""
+    """Return the encoding of a file: the style's, one that its bytes show, UTF-8, or else Windows-1252 or Latin-1."""
     return str(_scan(path, style)[0].encoding)
 
 
@@ -91,7 +91,7 @@ def _names(path: Path, style: Style, block: int | None = SHORT) -> list[str]:
 
 
 def numbers(piece: Any) -> Any:
-    """Return text as the numbers that `read` finds in it, or as it is where some of it is no number."""
+    """Return text as the numbers that `read` finds in it; unchanged if some of it is not a number."""
     pa, pc, csv = optional("pyarrow"), optional("pyarrow.compute"), optional("pyarrow.csv")
     try:
         return piece.cast(pa.float64())

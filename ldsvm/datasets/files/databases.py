@@ -114,7 +114,7 @@ def _asked(connection: Any, given: str, spec: FileSpec) -> Any:
         raise DataError(f"{given}: name one table as dataset.table, or give a SELECT as dataset.query; {there}.")
     if name not in known:
         near = faults.nearest(name, known)
-        raise DataError(f"{given}: dataset.table is {shown(str(spec.table))}, which is no table{near}; {there}.")
+        raise DataError(f"{given}: dataset.table is {shown(str(spec.table))}, which is not a table{near}; {there}.")
     order = [sql.column(key) for key in about.get_pk_constraint(name, schema or None)["constrained_columns"]]
     table = sql.table(name, schema=schema or None)
     return connection.execute(sql.select(sql.text("*")).select_from(table).order_by(*order))

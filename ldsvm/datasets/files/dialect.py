@@ -41,9 +41,9 @@ YEARS = range(1900, 2101)  # that may be names of columns
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A table as it lies there: how to read it, its columns as pyarrow arrays, and those that can be no inputs.
+    """A table as it was found: how to read it, its columns as pyarrow arrays, and those that cannot be inputs.
 
-    columns are None for formats that are no tables. sentences: on the names of the columns and the encoding.
+    columns are None for formats other than tables. sentences: on the names of the columns and the encoding.
     """
 
     spec: FileSpec
@@ -73,13 +73,13 @@ def look(spec: FileSpec, header: bool | None = None) -> Looked:
             sentences.append(f"The last one, {spec.label}, is used as the label; choose another with --label.")
         elif spec.label not in columns:
             raise DataError(
-                f"{spec.path}: has no names of columns in its first line, so {shown(spec.label)} is none; allowed for "
-                f"--label: c0 to c{len(columns) - 1}, or --header where that line holds names."
+                f"{spec.path}: --label is {shown(spec.label)}, but the first line holds no column names; allowed: "
+                f"c0 to c{len(columns) - 1}, or --header if that line does hold names."
             )
     if absent := [name for name in spec.drop if name not in columns]:
         raise DataError(
-            f"{spec.path}: --drop names {shown(absent[0])}, which is no column{faults.nearest(absent[0], [*columns])}; "
-            f"the columns are {faults.names([*columns])}."
+            f"{spec.path}: --drop names {shown(absent[0])}, which is not a column"
+            f"{faults.nearest(absent[0], [*columns])}; the columns are {faults.names([*columns])}."
         )
     used = {spec.label or "label", spec.group, spec.time, *spec.drop}
     every = [_no_input(name, pieces, index) for name, pieces in columns.items() if name not in used]
@@ -111,8 +111,8 @@ def _as_text(spec: FileSpec, found: Found, header: bool | None) -> tuple[FileSpe
         header = has_header(file, Style(delimiter, encoding=spec.encoding), spec.label)
         if not header and spec.label in csv_text.stream(file, Style(delimiter, encoding=spec.encoding))[0]:
             raise DataError(
-                f"{file}: its first line looks like a row of values, yet {shown(str(spec.label))} is in it; add "
-                "--header where it holds the names of the columns, and --no-header where it does not."
+                f"{file}: the first line looks like a row of values, but contains {shown(str(spec.label))}; add "
+                "--header if it holds the column names, or --no-header if it does not."
             )
     said = said if encoding != "utf-8" and spec.encoding is None else []
     if opening.has_single_quotes(file, Style(delimiter, encoding=encoding)):
@@ -158,7 +158,7 @@ def find_spelling(columns: Sequence[Sequence[Any]], format: str, decimal: str | 
 
 
 def _with_format(spec: FileSpec) -> FileSpec:
-    """Return the spec with a format where the name does not tell it, or commas do not separate the fields."""
+    """Return the spec with a format if the name does not imply it, or if the fields are not separated by commas."""
     try:
         found, _ = find(spec)
         known = found.format
@@ -173,8 +173,8 @@ def _with_format(spec: FileSpec) -> FileSpec:
     best = _separator(found.files[0], spec.encoding)
     if not known and best is None:
         raise DataError(
-            f"{found.files[0]}: is no table whose fields a comma, a semicolon, a tab, a | or blanks separate, and each "
-            "row with as many fields."
+            f"{found.files[0]}: cannot be read as a table; allowed: fields separated by commas, semicolons, tabs, "
+            "| or blanks, and the same number of fields in every row."
         )
     return spec if best in (None, known) else replace(spec, format=best)
 
@@ -277,12 +277,12 @@ def _number(name: str) -> float | None:
 
 
 def _lists(columns: Mapping[str, Sequence[Any]], used: set[str | None]) -> tuple[Column, ...]:
-    """Return the columns of lists that are no inputs: of words, or beside others than numbers."""
+    """Return the columns of lists that cannot be inputs: lists of words, or lists beside columns of other kinds."""
     inputs = {name: pieces for name, pieces in columns.items() if name not in used}
     lists = {name: pieces for name, pieces in inputs.items() if any(is_list(one.type) for one in pieces)}
     others = [one.type for name, pieces in inputs.items() if name not in lists for one in pieces]
     numbers = all(map(is_number, others))
-    reason = "no input is made of lists" + ("" if numbers else " beside columns of other kinds")
+    reason = "lists cannot be inputs" + ("" if numbers else " beside columns of other kinds")
     return tuple(
         Column(name, "list", reason=reason)
         for name, pieces in lists.items()
@@ -300,9 +300,9 @@ def _counts(pieces: Sequence[Any]) -> bool:
 
 
 def _no_input(name: str, pieces: Sequence[Any], index: Sequence[str]) -> Column | None:
-    """Return a column with the reason why it can be no input, None where it may be one."""
+    """Return a column with the reason why it cannot be an input; None if it can."""
     if name in index or NAMELESS.fullmatch(name):
         counts = name in index or _counts(pieces)
         return Column(name, "identifier", reason="the number of the row" if counts else "it has no name")
     others = [one.type for one in pieces if not any(test(one.type) for test in (is_text, is_number, is_day, is_list))]
-    return Column(name, str(others[0]), reason="no input is made of this type") if others else None
+    return Column(name, str(others[0]), reason="this type cannot be an input") if others else None

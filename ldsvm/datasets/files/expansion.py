@@ -11,7 +11,7 @@ FACTOR = 200  # how often its own size more than that: tables of numbers rarely 
 
 
 def check(path: Path, packed: int, size: int) -> None:
-    """Raise `DataError` where ``packed`` bytes of a file have become ``size`` bytes that nobody can mean.
+    """Raise `DataError` where ``packed`` bytes of a file expand to an implausible ``size``.
 
     Examples
     --------
@@ -19,12 +19,12 @@ def check(path: Path, packed: int, size: int) -> None:
     >>> check(Path("a.csv.gz"), packed=3 << 20, size=2000 << 20)
     Traceback (most recent call last):
     ldsvm.datasets.dataset.DataError: a.csv.gz: expands to more than 629,145,600 bytes, 200 times its compressed \
-size; if it is right, store it uncompressed.
+size; if that is intended, store it uncompressed.
     """
     allowed = max(FREE, FACTOR * packed)
     if size > allowed:
         times = allowed // max(packed, 1)
         raise DataError(
-            f"{path}: expands to more than {allowed:,} bytes, {times:,} times its compressed size; if it is right, "
-            "store it uncompressed."
+            f"{path}: expands to more than {allowed:,} bytes, {times:,} times its compressed size; if that is "
+            "intended, store it uncompressed."
         )

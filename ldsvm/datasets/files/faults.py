@@ -67,7 +67,9 @@ def reading(path: Path, format: str) -> Iterator[None]:
     except FAULTS as error:
         if "Empty CSV file" in str(error) or not path.stat().st_size:
             raise DataError(f"{path} is empty; a table needs column names and at least one row.") from None
-        raise DataError(f"{path}: is damaged, truncated, unreadable or no {format} file ({_short(error)}).") from error
+        raise DataError(
+            f"{path}: is damaged, truncated, unreadable, or not of format {format} ({_short(error)})."
+        ) from error
 
 
 def _short(error: Exception) -> str:

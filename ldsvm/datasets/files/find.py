@@ -127,7 +127,7 @@ def _in_folder(given: str, folder: Path, format: str | None) -> Found:
         texts = _texts(given, classes)
         tables = [file for file in texts if _ending_of(file.name)] if format is None else []
         if tables:
-            raise DataError(f"{given}: {tables[0].relative_to(folder)} is no text; give a glob such as {given}/*/*.")
+            raise DataError(f"{given}: {tables[0].relative_to(folder)} is not a text; give a glob such as {given}/*/*.")
         return Found(given, "text", folder, texts)
     ending = chosen if ENDINGS[chosen] else "csv"
     files = tuple(file for file, kind in kinds.items() if kind == ending)
@@ -212,7 +212,7 @@ def _format_of(path: Path) -> str:
     found = _ending_of(path.name)
     if found is None:
         raise DataError(
-            f"{path}: its name does not tell the format; set dataset.format to one of {', '.join(FORMATS)}."
+            f"{path}: its format is unclear from its name; set dataset.format to one of {', '.join(FORMATS)}."
         )
     return found
 

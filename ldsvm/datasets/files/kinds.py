@@ -35,7 +35,7 @@ def plain(piece: Any) -> Any:
 
 
 def array_of(values: Sequence[Any]) -> Any:
-    """Return values of Python as a pyarrow array; as texts where they are of several types, or of one without a like.
+    """Return values of Python as a pyarrow array; as texts if they have several types, or one that pyarrow lacks.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def snapshot(path: Path, format: str, style: Style, texts: Sequence[str], label:
 
 
 def _without_gaps(batch: Any, name: str) -> Any:
-    """Return a batch in which texts that stand for a gap are none, in one column."""
+    """Return a batch in which the marks of missing values in one column are null."""
     pa, pc, csv = optional("pyarrow"), optional("pyarrow.compute"), optional("pyarrow.csv")
     texts = batch[name]
     gaps = pc.is_in(pc.utf8_trim(texts, " \t"), value_set=pa.array(csv.ConvertOptions().null_values))
@@ -90,7 +90,7 @@ def _write(place: Path, batches: Iterator[Any]) -> None:
 
 
 def _types(names: Sequence[str], batches: Batches, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the types that `csv_text.read` gives the columns that are no ``texts``."""
+    """Return the types that `csv_text.read` gives the columns outside ``texts``."""
     text = optional("pyarrow").string()
     found: dict[str, set[Any]] = {name: set() for name in names if name not in texts}
     for batch in batches([*found], {}) if found else ():

@@ -56,7 +56,7 @@ class Layout:
 def layout(spec: FileSpec, known: Sequence[str], file: Path, index: Sequence[str] = ()) -> Layout:
     """Decide about the columns ``known`` of a file; raise `DataError` for names that are absent or clash.
 
-    ``index`` are those that the file says to be the index of its rows; no input unless ``spec`` names it as one.
+    ``index`` are those that the file says to be the index of its rows; they are inputs only if ``spec`` names them.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _check_there(role: str, names: Sequence[str], known: Sequence[str], file: Pa
             near, all_names = faults.nearest(name, known), faults.names(known)
             own = " With header: false they are c0, c1 and so on." if re.fullmatch(r"c\d+", name) else ""
             raise DataError(
-                f"{file}: dataset.{role} names {shown(name)}, which is no column{near}: the columns are {all_names}."
+                f"{file}: dataset.{role} names {shown(name)}, which is not a column{near}: the columns are {all_names}."
                 f"{own}"
             )
         if counts[name] > 1:

@@ -41,7 +41,7 @@ def matrix(
     only one, of lists of fixed size, float32 and in one piece, its memory is used as it is. A dict of columns is
     emptied on the way, so that the memory of each is free once it is in X, which lies in a file where it is large.
     ``first`` is the number of the first row. Another ``spelling`` than the usual one makes numbers of texts. Raises
-    `DataError` for columns that are no numbers, telling what to do or else the ``rule``, for values that float32
+    `DataError` for columns that are not numbers, with what to do or else the ``rule``, for values that float32
     cannot hold, and, where ``precise``, for columns of single numbers that it cannot tell apart; see
     `precision.check`.
     """

@@ -1,4 +1,4 @@
-"""The bytes of a text table as its readers want them: not compressed, in UTF-8, with a line of names."""
+"""Open text tables for their readers: decompressed, in UTF-8, and with a first line of column names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Style:
 
 
 def uncompressed(path: Path) -> IO[bytes]:
-    """Open a file for its bytes, without the compression that its name tells."""
+    """Open a file for its bytes, decompressed as the ending of its name says."""
     ending = path.suffix.lower()
     if ending == ".zst":
         return optional("pyarrow").input_stream(str(path), compression="zstd")
@@ -82,7 +82,7 @@ def in_utf8(path: Path, encoding: str | None) -> Iterator[bytes]:
 
 
 def marked_encoding(path: Path) -> str | None:
-    """Return the encoding of two or four bytes a letter that the first bytes of a file tell, None for no such one."""
+    """Return the UTF-16 or UTF-32 encoding that the first bytes of a file show, None for others."""
     with uncompressed(path) as stream:
         start = stream.read(256)
     marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)

@@ -29,8 +29,8 @@ def check(X: NDArray[np.float32], exact: Callable[[int], NDArray[Any]], named: C
     >>> check(np.float32(seconds[:, None]), lambda _: seconds, lambda _: "a.csv: column 't'")
     Traceback (most recent call last):
     ...
-    ldsvm.datasets.dataset.DataError: a.csv: column 't' has values that differ by less than float32 can hold, whose \
-steps are 128 there; subtract its smallest value from all, or leave the column out.
+    ldsvm.datasets.dataset.DataError: a.csv: column 't' has values that are too close together for float32, whose \
+steps are 128 at this size; subtract its smallest value from all, or leave the column out.
     """
     if not len(X):
         return
@@ -48,7 +48,7 @@ steps are 128 there; subtract its smallest value from all, or leave the column o
         start, rule = f"{named(int(column))} has values that", "subtract its smallest value from all"
         if step > COARSE * spread:
             raise DataError(
-                f"{start} differ by less than float32 can hold, whose steps are {step:.3g} there; {rule}, or "
+                f"{start} are too close together for float32, whose steps are {step:.3g} at this size; {rule}, or "
                 "leave the column out."
             )
         if step > FINE * spread:

@@ -37,7 +37,7 @@ def doubtful(delimiter: str) -> Callable[[bytes], bool]:
 
 
 def check(stream: IO[bytes], path: Path, delimiter: str, block: int) -> None:
-    """Raise `DataError` where a quoted field goes on after its closing mark: who wrote it meant no closing mark.
+    """Raise `DataError` where text follows the closing mark of a quoted field: the mark was not meant to close it.
 
     Spaces may follow. Marks inside a field that does not start with one are characters as others are.
     """

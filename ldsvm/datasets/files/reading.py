@@ -1,4 +1,4 @@
-"""Any format by one call, and what must hold whatever the format."""
+"""Read any format with one call, and check what must be true of all formats."""
 
 from __future__ import annotations
 

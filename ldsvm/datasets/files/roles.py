@@ -1,7 +1,7 @@
 """What a column of a table is, by its values: a number, a category, yes/no, a date, a text, or nothing to learn from.
 
 A table of mixed columns is kept as a matrix X (N, D) of float64: numbers as they are, yes/no as 1 and 0, dates as
-seconds since 1970, categories and texts as places in the column's list of values. NaN stands for a gap.
+seconds since 1970, categories and texts as places in the column's list of values. NaN is a missing value.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _unless_constant(name: str, role: str, pieces: Sequence[Any]) -> Column:
 
 
 def _constant(name: str, role: str, found: Any, values: Any) -> Column:
-    """Return a column with one value at most, which has a role where its gaps, which tell as much, are not rare."""
+    """Return a column with at most one value; it has a role if missing values, then informative, are not rare."""
     gaps = values.null_count
     if len(found) and gaps >= max(2, RARE * len(values)):
         return Column(name, role)
@@ -193,7 +193,7 @@ def _doubt(column: Column, value: str) -> str:
 
 
 def say_first(name: str) -> str:
-    """Return what to do about dates of which nothing tells whether the day or the month is first."""
+    """Return what to do about dates that may begin with the day or with the month."""
     return f"say which by dataset.columns: {{{name}: {next(iter(FIRST))}}}"
 
 
@@ -203,10 +203,10 @@ def _pair(values: Sequence[str]) -> bool:
 
 
 def day_formats(found: Any) -> list[str]:
-    """Return how most of different texts (n,), none of them null, may write dates: "ISO8601" or some of DAYS.
+    """Return the ways in which most of these texts (n,), without nulls, may write dates: "ISO8601" or some of DAYS.
 
     01/02/2024 may be of January or February: where no text of a column tells which, both are returned. A few texts may
-    be no dates: they are mistakes, which are refused when the column is read.
+    not be dates: these are mistakes, which are refused when the column is read.
     """
     some = found.take(optional("pyarrow").array(range(0, len(found), max(1, len(found) // TRIED))))
     first = some[:1].to_pylist()
@@ -219,7 +219,7 @@ def day_formats(found: Any) -> list[str]:
 
 
 def parsed_days(series: Any, how: str) -> Any:
-    """Return texts as moments in UTC, a pandas Series; NaT for what is none."""
+    """Return texts as times in UTC, a pandas Series; NaT for other texts."""
     import pandas
 
     return pandas.to_datetime(series, format=how, errors="coerce", utc=True)

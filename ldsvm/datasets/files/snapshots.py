@@ -1,4 +1,4 @@
-"""What is no plain file of a table becomes one: zip archives, workbooks and tables of databases, named by content."""
+"""Zip archives, workbooks and tables of databases as plain files, which are named by their content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fill = Callable[[Path], None]
 
 
 def plain(spec: FileSpec, folder: Path) -> FileSpec:
-    """Return a spec of plain files: what is none is written below ``folder``, unless the same content is there.
+    """Return a spec of plain files; others are converted into files below ``folder``, unless these are there already.
 
     An archive becomes its files, a sheet of a workbook and a table of a database become Parquet files, whose types are
     kept. Large tables of text become Arrow files there once they are read, see `large_text`. Raises `DataError` for

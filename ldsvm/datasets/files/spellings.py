@@ -122,7 +122,7 @@ class Spelling:
         return pc.if_else(pc.is_in(found, value_set=value_set), pa.scalar(None, found.type), found)
 
     def strays(self, piece: Any) -> Any:
-        """Return which texts (n,) are no numbers."""
+        """Return which texts (n,) are not numbers."""
         pc = optional("pyarrow.compute")
         pattern = NUMBER if self.decimal == "." else NUMBER.replace(r"\.", ",")
         return pc.invert(pc.match_substring_regex(self._ungrouped(piece), pattern)).fill_null(False)
@@ -146,7 +146,7 @@ class Spelling:
         return 2 * len(words) < len(known) or (len(text) > 0 and not len(known))
 
     def remedies(self, strays: Any) -> list[str]:
-        """Return what to do about texts that are no numbers, and nothing where one of them is something else.
+        """Return what to do about texts that are not yet numbers; nothing if one of them could never be one.
 
         Examples
         --------

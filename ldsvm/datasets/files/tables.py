@@ -136,7 +136,7 @@ def _read(found: Found, spec: FileSpec, plan: Layout | None, table: Table | None
 def _opened(
     found: Found, spec: FileSpec, plan: Layout | None
 ) -> tuple[dict[str, numbers.Column], Mapping[str, numbers.Column], Layout]:
-    """Return the label and what else is no input, and the inputs: read, or to be read one by one where they are large.
+    """Return the label and other columns that are not inputs, and the inputs, which are read later if they are large.
 
     The columns of the first file become the plan where there is none.
     """

@@ -105,8 +105,8 @@ def groups(column: Column, what: str) -> NDArray[Any]:
     """Return groups (N,): int64, float64 or datetime64 where all files have that, and else their spelling as str.
 
     Equal groups get one spelling whatever the types of the files and whatever else these hold: the spaces around are
-    left out, and what looks like a number is that number, so that 7, 007 and 7.0 are one group. No number passes
-    through float64 that was none. Raises `DataError` for missing groups, lists, and bytes that are no text.
+    left out, and what looks like a number is that number, so that 7, 007 and 7.0 are one group. Only what is float64
+    already is read as float64. Raises `DataError` for missing groups, lists, and bytes that are not text.
     """
     pa, types = optional("pyarrow"), [piece.type for piece in column]
     _refuse_missing(column, what)

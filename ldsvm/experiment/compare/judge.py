@@ -39,8 +39,8 @@ class Score:
     them. parameter_bytes: size of what a prediction needs. predict_us: microseconds per sample on one thread,
     predict_all_us: on all that the experiment may use. classes: K labels. class_errors: K fractions. confusion: K rows
     of K counts, row = true class, column = predicted class. metrics: those that were asked for, by name. threshold:
-    from which the second of two classes is given where mistakes cost differently, threshold_of: of what, probabilities
-    or decision values.
+    from which the second of two classes is predicted if mistakes cost differently; threshold_of: whether it is one of
+    probabilities or of decision values.
     """
 
     error: float
@@ -71,7 +71,7 @@ class Score:
 class Judged:
     """What fitting and judging one point gave. model: only ours, which is kept.
 
-    stored: a classifier by import path as bytes, None where it holds what the user does not trust.
+    stored: a classifier by import path as bytes, None if it needs types that the user does not trust.
 
     importances: of our model by column of the data, the most important first; empty where columns have no names.
     latent: the `shown_rows` of the training set (n, L) in the latent space of ours, or of a reduction to a plane or a

@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def _limit(self) -> str | None:
-        """What is said of the limit that the first split that failed came to, None where it was no limit."""
+        """The limit, in words, at which the first failed split stopped; None if it failed otherwise."""
         return next((LIMITS.get(r.failure.kind) for r in self.results if r.failure), None)
 
     @property
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def judged(self) -> bool:
-        """Whether every split has a score: a mean over the lucky ones would flatter."""
+        """Whether every split has a score: a mean over those that succeeded would be too good."""
         return len(self.scores) == len(self.results)
 
     @property
@@ -151,7 +151,7 @@ class Outcome:
 
     @property
     def peak_mib(self) -> float | None:
-        """Median of the memory that the fit took, None where nothing told."""
+        """Median of the memory that the fit took, None if it was not measured."""
         found = [r.peak_mib for r in self.results if r.peak_mib is not None]
         return median(found) if found else None
 

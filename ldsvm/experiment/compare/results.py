@@ -95,7 +95,7 @@ def read(folder: Path) -> Result:
 
 
 def find(folder: Path) -> Result | None:
-    """Return the result in a folder, None when there is none; one that is damaged is told by a UserWarning."""
+    """Return the result in a folder, None when there is none; a damaged one raises a UserWarning."""
     if not (folder / FILE).is_file():
         return None
     try:

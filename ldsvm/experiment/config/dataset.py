@@ -22,7 +22,7 @@ class DatasetConfig(BaseModel, frozen=True, extra="forbid"):
     name: the name in the catalogue, or, with `path`, any name for your own data.
     path: your own data: a file, folder, glob, archive, workbook or database. test_path: the same for an official test
     set.
-    format: of the files; None tells it by the ending of their names.
+    format: of the files (default: by the ending of their names).
     header: whether the first line of a text table holds column names. encoding: None detects it.
     label, columns, drop, text, group, time: columns of a table, see `ldsvm.datasets.files.FileSpec`.
     decimal, thousands, missing_values: the decimal mark, the mark between thousands, and the marks of missing values.

@@ -186,7 +186,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", 'Field name "schema"', UserWarning)  # an old method of pydantic's
 
     class SchemaRule(BaseModel, frozen=True, extra="forbid"):
-        """What to do with new rows that have values or gaps that the `schema.yaml` of a mixed table does not allow."""
+        """What to do with new rows whose values or missing values the `schema.yaml` of a mixed table does not allow."""
 
         schema: Literal["refuse", "warn", "ignore"] = "warn"  # type: ignore[assignment]
 

@@ -1,4 +1,4 @@
-"""Files and command lines as one tree of keys and values, before anybody asks whether it is an experiment."""
+"""Merge files and command lines into one tree of keys and values, before it is checked as an experiment."""
 
 from __future__ import annotations
 

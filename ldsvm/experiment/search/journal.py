@@ -23,7 +23,7 @@ CUT = b" cut"  # ends a line that a kill cut; no whole line ends so
 
 @dataclass(frozen=True)
 class _Line:
-    """One line of the file. fit_s: the limit of time under which the trial ran, which is no part of its key."""
+    """One line of the file. fit_s: the limit of time under which the trial ran, which is not part of its key."""
 
     key: str
     fit_s: float | None
@@ -87,7 +87,7 @@ class Journal:
         return failure.kind is Kind.FAULT
 
     def _take(self, line: bytes) -> bool:
-        """Keep what a line says, unless that is a failure beside a success; False when it is damaged."""
+        """Keep the trial of a line, unless it failed and the same one has succeeded; False if the line is damaged."""
         try:
             found = _format().validate_json(line, strict=True)
         except ValueError:

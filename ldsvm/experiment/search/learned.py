@@ -75,7 +75,7 @@ class Learned:
         self._draw()
 
     def _draw(self) -> None:
-        """Ask for a batch of points that are new; fewer where Optuna comes back to old ones."""
+        """Ask for a batch of points that are new; fewer if Optuna proposes old ones again."""
         end = min(len(self.points) + self._batch, self.total)
         waiting: set[str] = set()
         for _ in range(self._batch * TRIES):
@@ -134,7 +134,7 @@ def _sampler(name: str | None, seed: int) -> Any:
 
 
 def _cleared(study_file: StudyFile | None) -> Any:
-    """Return an empty study in the file, None where it cannot be had."""
+    """Return an empty study in the file, None if that is impossible."""
     if study_file is None:
         return None
     import optuna

@@ -1,4 +1,4 @@
-"""Several hosts of Ray on this one, to try a cluster without having one. They are programs here: no Ray is imported."""
+"""Several hosts of a Ray cluster on this machine, for tests. They are processes of their own: Ray is not imported."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def nested_rows(y: NDArray[Any], n: int, seed: int) -> NDArray[np.intp]:
     """
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if n < 2 * len(counts):
-        raise ValueError(f"n_samples={n} leaves no two rows for each of {len(counts)} classes")
+        raise ValueError(f"n_samples={n} leaves fewer than two rows for each of {len(counts)} classes")
     keys = np.random.PCG64(seed).random_raw(len(y))  # NumPy promises these bits for ever
     order = np.lexsort((keys, codes))
     ranks = np.empty(len(y), dtype=np.intp)  # each row's shuffled place in its class

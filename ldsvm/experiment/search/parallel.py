@@ -115,7 +115,7 @@ class Cluster:
         return flight
 
     def _wait(self) -> Iterator[list[Trial]]:
-        """Wait until a job tells something or is over its time; yield the trials of those that came to an end."""
+        """Wait until a job reports something or is over its time; yield the trials of those that came to an end."""
         import ray
 
         flights, results = [*self._flights], [flight.results for flight in self._flights]

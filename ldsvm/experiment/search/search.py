@@ -31,7 +31,7 @@ class SearchFailed(KnownFailure):
 def plan(
     method: MethodConfig, *, seed: int, rows: int | None = None, study_file: StudyFile | None = None
 ) -> tuple[list[Point], Halving | Learned]:
-    """Return the points of a search, the grid or random ones of it, and who says which to fit: all, or by halving.
+    """Return the points of a search (all of the grid, or random ones) and the strategy that says which to fit.
 
     With a sampler the points are those of the first batch, and become more. study_file: for optuna-dashboard.
     """

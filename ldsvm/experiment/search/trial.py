@@ -130,7 +130,7 @@ class Job:
     def key(self, order: int, place: str = "") -> str:
         """Return the digest of everything that decides the trial of one point, that at `order` of the grid.
 
-        place: names the data and their labelling. The number of threads is no part of it, nor is where in the grid the
+        place: names the data and their labelling. The number of threads is not part of it, nor is where in the grid the
         point lies, nor whether the file fixes a value, searches it, or gives it to a rung as its resource; our own code
         and the versions of the packages that decide are, see `sources.code`.
 

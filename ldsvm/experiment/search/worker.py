@@ -111,7 +111,7 @@ class Worker:
         self._pipe.close()
 
     def _ask(self, work: Any, limit_s: float, tell: Tell) -> tuple[str, Any]:
-        """Send work and pass on what is told on the way until its answer is there."""
+        """Send work, and pass on its reports until its answer is there."""
         self._pipe.send(work)
         end = time.monotonic() + limit_s
         while True:

@@ -64,7 +64,7 @@ def _two_classes(axes: Sequence[Any], answers: Answers, style: dict[str, Any]) -
     false, true, _ = roc_curve(answers.codes, answers.needed[:, 1])
     roc.plot(false, true, **style)
     roc.plot([0, 1], [0, 1], ls=":", color=INK, lw=1)
-    words = {"xlabel": "false alarms (share of the negative class)", "ylabel": "found (share of the positive class)"}
+    words = {"xlabel": "false alarms (share of the negative class)", "ylabel": "detected (share of the positive class)"}
     roc.set(title="ROC", **words)
     precision, recall, _ = precision_recall_curve(answers.codes, answers.needed[:, 1])
     precision_recall.plot(recall, precision, drawstyle="steps-post", **style)

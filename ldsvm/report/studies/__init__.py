@@ -1,1 +1,1 @@
-"""Questions about the method that are no contest between methods: each a file here and one in conf/experiments."""
+"""Studies of the method itself, without a contest of methods: for each a file here and one in conf/experiments."""

@@ -73,7 +73,7 @@ class Params(base.Params):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Inputs (n, D) and classes (n,), 1 for odd, of the three parts, and the sentence that tells their source."""
+    """Inputs (n, D) and classes (n,), 1 for odd, of the three parts, and a sentence on their source."""
 
     X: Array
     y: Array

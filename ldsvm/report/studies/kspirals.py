@@ -17,7 +17,7 @@ LONG_TOL = 1e-4  # a hundredth of the default
 
 
 class Params(spirals.SpiralParams):
-    """The paper's protocol, where it tells: 2 to 6 spirals of 500 samples, 1 to 10 dimensions, every sample a centre.
+    """The paper's protocol, as far as stated: 2 to 6 spirals of 500 samples, 1 to 10 dimensions, every sample a centre.
 
     starts: where training begins, see `ldsvm.mac.start`; the page shows each. long_iter: iterations, at most, of the
     trainings without early stopping that show what more of them change. shown: samples of each class in the pictures.

@@ -20,8 +20,8 @@ NC1 = (
     "S_B^+) / K with the covariances S_W within and S_B between classes; 0 when each class is a point."
 )
 NC2 = (
-    "The second one, as Zhu et al. (2021) measure it: |G / |G| - S / |S||, with the Gram matrix G of the centred class "
-    "means and S = I - 11'/K of a regular simplex; 0 for its corners, as two classes always are."
+    "The second measure of neural collapse (Zhu et al., 2021): |G / |G| - S / |S||, with the Gram matrix G of the "
+    "centred class means and S = I - 11'/K of a regular simplex; 0 if the means are its corners, as two always are."
 )
 
 
@@ -34,7 +34,7 @@ def show(params: Params, found: base.Found) -> base.Page:
             params,
             fits,
             lambda fact: f"{100 * fact['train_error']:.2f}",
-            "The paper shows pictures only: no error from L = K - 1 on.",
+            "The paper shows pictures only, without errors from L = K - 1 on.",
         ),
         _table("NC1, spread within classes", params, fits, lambda fact: f"{fact['nc1']:.2g}", NC1),
         _table("NC2, distance of the class means from a simplex", params, fits, lambda fact: f"{fact['nc2']:.3f}", NC2),
@@ -166,7 +166,7 @@ def _table(title: str, params: Params, fits: list[Fact], cell: Callable[[Fact], 
 
 
 def _ideal_table(stopped: list[Fact], long: list[Fact], params: Params) -> base.Table:
-    """L = K - 1: what early stopping gives and what training on changes."""
+    """L = K - 1: results with early stopping, and what longer training changes."""
     rows = [
         [
             fact["start"], str(fact["K"]), training, str(fact["iterations"]), f"{fact['nested']:.4g}",
@@ -182,9 +182,9 @@ def _ideal_table(stopped: list[Fact], long: list[Fact], params: Params) -> base.
     ]  # fmt: skip
     note = (
         f"Long: without validation spirals, to a tolerance of {LONG_TOL:g} instead of 0.01, {params.long_iter:,} "
-        "iterations at most. The simplex start begins on the corners: what is measured there is that training stays. "
-        "The random start has to find them. The hinge asks for margins and not for points: the objective falls "
-        "further while the classes spread again."
+        "iterations at most. The simplex start begins on the corners, so it only shows whether training stays there; "
+        "the random start has to find them. The hinge loss rewards margins, not tight classes, so the objective can "
+        "fall further while the classes spread again."
     )
     return base.Table("L = K - 1, and what longer training changes", header, rows, ("start", "training"), note)
 
@@ -193,11 +193,11 @@ def _protocol(params: Params) -> str:
     return (
         f"K spirals of {params.turns:g} turns with {params.n_samples:,} samples each and Gaussian noise of standard "
         f"deviation {params.noise:g}; every sample is a centre; one-vs-all SVMs; lambda = {params.alpha:g} as in "
-        "the paper. Width and C are the same for all K and L and chosen on validation spirals, which differ from the "
-        "training spirals in their noise alone; so do the fresh ones, which choose nothing. Training stops when the "
+        "the paper. Width and C are the same for all K and L and chosen on validation spirals. Validation and fresh "
+        "spirals differ from the training spirals only in their noise. Training stops when the "
         f"validation error has not fallen for {params.patience} iterations; mu starts at 2 and grows by half. The "
-        "simplex start puts every class on a corner of a regular simplex, which is the paper's recipe; the random one "
-        "gives every class one random centroid. Coordinates that are random sample by sample, the paper's other start, "
-        "leave exactly solved one-vs-all SVMs of four classes and more at zero weights. The paper tells neither "
-        "turns nor noise nor widths, and gives no numbers."
+        "simplex start puts every class on a corner of a regular simplex, as the paper does; the random start gives "
+        "every class one random centroid. The paper's other start, a random point for each sample, does not work here: "
+        "with four or more classes, exactly solved one-vs-all SVMs get zero weights from it. The paper gives no turns, "
+        "noise, widths or numerical results."
     )

@@ -58,15 +58,17 @@ def _lede(fits: Fits, most: int, processors: int) -> str:
 
 
 def _step_claims(fits: Fits, most: int) -> list[Claim]:
-    """Whether the steps that the paper runs in parallel gain as it says, as far as the processors reach."""
+    """Whether the steps that the paper runs in parallel gain as it says, on up to as many threads as processors."""
     claims = []
     for part in "zg" if most > 1 else "":
         S = fits.speedup(most, part)
         text = (
-            f"The {PARTS[part]}, which the paper runs in parallel, gain at least two thirds of the ideal, as its "
-            f"{PAPER_SPEEDUP:g} times on {PAPER_PROCESSORS} processors do (paper)."
+            f"The {PARTS[part]}, which the paper runs in parallel, reach at least two thirds of the ideal speed-up "
+            f"(paper: {PAPER_SPEEDUP:g} times on {PAPER_PROCESSORS} processors)."
         )
-        claims.append(Claim(text, S / most >= PAPER_SHARE, f"{S:.2f} times on {most} threads, {S / most:.0%} of it."))
+        claims.append(
+            Claim(text, S / most >= PAPER_SHARE, f"{S:.2f} times on {most} threads, {S / most:.0%} of the ideal.")
+        )
     return claims
 
 

@@ -17,7 +17,7 @@ from ldsvm.typing import Array
 
 
 class Params(spirals.SpiralParams):
-    """The paper's protocol, where it tells: 1,000 samples a class, two latent dimensions, centres drawn at random.
+    """The paper's protocol, as far as stated: 1,000 samples per class, two latent dimensions, random centres.
 
     n_basis: sizes of the RBF maps; one that is at least the number of samples takes every sample as a centre. spread:
     standard deviation of the starting coordinates, which are random sample by sample.
@@ -92,7 +92,7 @@ def _model(params: Params, context: base.Context, n_basis: int, gamma: float) ->
 
 
 def _measured(fitted: LDSVMClassifier, rows: spirals.Data) -> dict[str, Any]:
-    """What the table tells of a map; line: share of the latent variance along the first principal direction."""
+    """What the table shows of a map; line: share of the latent variance along the first principal direction."""
     Z, y = fitted.transform(rows.train[0]), rows.train[1]
     spread = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False) ** 2
     return {
@@ -221,10 +221,10 @@ def _protocol(params: Params) -> str:
         f"Two spirals of {params.turns:g} turns with {params.n_samples:,} samples each and Gaussian noise of standard "
         f"deviation {params.noise:g}; two latent dimensions; centres drawn at random from the samples; lambda = "
         f"{params.alpha:g} as in the paper. Width and C are the same for all maps, and chosen with the largest map on "
-        "validation spirals, much as the paper takes the width from a Gaussian SVM; these differ from the training "
-        "spirals in their noise alone, and so do the fresh ones, which choose nothing. "
-        f"Training starts from normal random coordinates of deviation {params.spread:g}, sample by sample, and stops "
+        "validation spirals, much as the paper takes the width from a Gaussian SVM. Validation and fresh spirals "
+        "differ from the training spirals only in their noise; fresh ones are used for measuring only. "
+        f"Training starts from random coordinates, normal with standard deviation {params.spread:g}, and stops "
         f"when the validation error has not fallen for {params.patience} iterations; mu starts at 2 and grows by half. "
-        "The Z-step moves a sample only across the boundary, never along it, so what lies along it is what the map "
-        "keeps of the start. The paper tells neither turns nor noise nor widths, and gives no numbers."
+        "The Z-step moves a sample only across the boundary, never along it, so the spread along the boundary is "
+        "what the map keeps of the start. The paper gives no turns, noise, widths or numerical results."
     )

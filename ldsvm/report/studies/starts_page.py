@@ -79,7 +79,7 @@ def _similar_objectives(problem: str, runs: Runs) -> Claim:
     pairs = zip(runs["simplex"], runs["random"], strict=True)
     ratios = [simplex["nested"][-1] / random["nested"][-1] for simplex, random in pairs]
     times = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    text = f"{problem}: the minimum found is similar (paper): final nested objectives within {ALIKE:.0%} (our bar)."
+    text = f"{problem}: the minimum found is similar (paper): final nested objectives within {ALIKE:.0%} (our limit)."
     measured = f"From the simplex it is {times} times that from random centroids, with the same C."
     return Claim(text, abs(median(ratios) - 1) <= ALIKE, measured)
 

@@ -53,7 +53,7 @@ def summary(problem: str, runs: Runs) -> Table:
 
 
 def beside_paper(problem: str, runs: Runs) -> Table:
-    """Return what the paper tells of starts, and of ten latent dimensions on MNIST from a random one."""
+    """Return what the paper reports on starts, and on ten latent dimensions on MNIST from a random start."""
     rows = []
     for start, paper in (("simplex", PAPER_SIMPLEX), ("random", PAPER_RANDOM)):
         if start in runs:

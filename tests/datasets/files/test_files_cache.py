@@ -213,6 +213,6 @@ def test_the_cache_is_kept_apart(raw: Path, tmp_path: Path) -> None:
 
 
 def test_faulty_files_leave_no_cache(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"dataset\.drop names 'c', which is no column"):
+    with pytest.raises(DataError, match=r"dataset\.drop names 'c', which is not a column"):
         load(spec(raw, drop=("c",)), name="mine", cache_dir=tmp_path / "prepared")
     assert not (tmp_path / "prepared").exists()

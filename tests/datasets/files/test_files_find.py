@@ -61,7 +61,7 @@ def test_folders_that_are_no_texts(tmp_path: Path) -> None:
     lay(tmp_path / "b", {"y/.hidden": "a"})
     fails("the class folder 'y' is empty", tmp_path / "b")
     fails("holds train and test instead of classes", lay(tmp_path / "c", {"train/x/1": "a", "test/x/1": "a"}))
-    fails("x/1.parquet is no text; give a glob such as", lay(tmp_path / "d", {"x/1.parquet": "a"}))
+    fails("x/1.parquet is not a text; give a glob such as", lay(tmp_path / "d", {"x/1.parquet": "a"}))
     fails("format text needs a folder", tmp_path / "d" / "x" / "1.parquet", format="text")
     fails("dataset.columns does not apply to format text", lay(tmp_path / "e", {"x/1": "a"}), columns=("a",))
 
@@ -99,7 +99,7 @@ def test_formats_are_not_mixed(tmp_path: Path) -> None:
         tmp_path / "a.csv",
         test_path=str(tmp_path / "d/a.npz"),
     )
-    fails("its name does not tell the format", tmp_path / "[n]")
+    fails("its format is unclear from its name", tmp_path / "[n]")
     # Tables of two formats may be a training and a test set.
     assert read(FileSpec(str(tmp_path / "a.csv"), str(tmp_path / "b.tsv"))).test is not None
 

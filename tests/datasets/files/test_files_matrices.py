@@ -103,7 +103,7 @@ def test_sparse_npz_stays_sparse(tmp_path: Path) -> None:
         ({"X": X[0], "y": Y}, r"array 'X' has shape \(3,\), but must have a row per sample"),
         ({"X": X.astype(str), "y": Y}, "array 'X' is of type <U.*, but inputs must be numbers"),
         ({"X": X.astype(complex), "y": Y}, "array 'X' is of type complex128, but inputs must be numbers"),
-        ({"X": X.astype(object), "y": Y}, "a.npz: is damaged, .* no npz file .Object arrays cannot be loaded"),
+        ({"X": X.astype(object), "y": Y}, "a.npz: is damaged, .* of format npz .Object arrays cannot be loaded"),
         ({"X": X[:0], "y": Y[:0]}, "X has 0 rows and 3 columns; at least one of each"),
         ({"X": X[:, :0], "y": Y}, "X has 4 rows and 0 columns; at least one of each"),
         (
@@ -123,7 +123,7 @@ def test_faulty_npz(tmp_path: Path, arrays: dict[str, Any], message: str) -> Non
 def test_one_array_is_no_archive(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", X)
     (tmp_path / "a.npy").rename(tmp_path / "a.npz")
-    fails("a.npz: is damaged, .* no npz file .one array without a name", tmp_path / "a.npz")
+    fails("a.npz: is damaged, .* of format npz .one array without a name", tmp_path / "a.npz")
 
 
 def svm(path: Path, inputs: Any, y: Any, *, zero_based: bool = True) -> Path:
@@ -164,10 +164,10 @@ def test_svmlight_sets_have_the_same_columns(tmp_path: Path, zero_based: bool) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2 2:x\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
-        ("1 1:2\nsomebodys-confidential-word 1:2\n", "no svmlight file .could not convert string to float: …"),
-        ("1,2,3\n4,5,6\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
-        ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable or no svmlight file"),
+        ("1 1:2 2:x\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
+        ("1 1:2\nsomebodys-confidential-word 1:2\n", "of format svmlight .could not convert string to float: …"),
+        ("1,2,3\n4,5,6\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
+        ("1 99999999999999999999:1\n", "a.svm: is damaged, truncated, unreadable, or not of format svmlight"),
         ("", "a.svm holds no rows"),
         ("1 1:1\n0.5 1:1\n", "the label holds 0.5; classes"),
         ("1 1:1\n0 1:1e39\n", "X is infinite .* in row 2, counted from 1 without a header"),
@@ -240,7 +240,7 @@ def test_a_header_that_promises_more_than_there_is_memory(tmp_path: Path) -> Non
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", header.getvalue())
         archive.writestr("y.npy", header.getvalue())
-    fails("a.npz: is damaged, truncated, unreadable or no npz file .Unable to allocate", tmp_path / "a.npz")
+    fails("a.npz: is damaged, truncated, unreadable, or not of format npz .Unable to allocate", tmp_path / "a.npz")
 
 
 def test_many_columns_of_which_few_are_stored(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_what_expands_too_far_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     # Zeros shrink to a thousandth; a random matrix hardly shrinks, so the same limits let it through.
     monkeypatch.setattr(expansion, "FREE", 100_000)
     monkeypatch.setattr(opening, "BLOCK", 1 << 15)
-    rule = "expands to more than .* times its compressed size; if it is right, store it uncompressed"
+    rule = "expands to more than .* times its compressed size; if that is intended, store it uncompressed"
     zeros = np.zeros((10_000, 4))
     fails(f"a.npz: {rule}", npz(tmp_path, X=zeros, y=np.arange(10_000)))
     fails(f"a.npz: {rule}", npz(tmp_path, X=X, y=np.zeros(100_000)))
@@ -293,7 +293,7 @@ def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
     fails("images.idx3-ubyte: its 100,016 bytes need", tmp_path / "images.idx3-ubyte")
     monkeypatch.setattr(expansion, "FREE", 100_000)
     monkeypatch.setattr(expansion, "FACTOR", 2)
-    fails("a.arrow: expands to more than .* its compressed size; if it is right", tmp_path / "a.arrow")
+    fails("a.arrow: expands to more than .* its compressed size; if that is intended", tmp_path / "a.arrow")
 
 
 def test_a_hole_in_a_text_of_numbers_is_no_row(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_faulty_idx(tmp_path: Path) -> None:
         (whole[:9], "is truncated inside its header, 9 of 16 bytes"),
         (whole + b"\0", "is too long"),
         (b"\0\0\x0d" + whole[3:], "starts with bytes 00 00 0d 03, but an IDX file of bytes with 00 00 08"),
-        (bytes([0, 0, 8, 200]) + bytes([0, 0, 0, 1] * 200) + b"\0", "no IDX file .*dimension"),
+        (bytes([0, 0, 8, 200]) + bytes([0, 0, 0, 1] * 200) + b"\0", "of format IDX .*dimension"),
     ):
         images.write_bytes(data)
         fails(f"a-images-idx3-ubyte.*{message}", images)

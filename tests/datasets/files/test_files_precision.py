@@ -48,7 +48,7 @@ def save(path: Path, values: np.ndarray) -> FileSpec:
 def test_columns_that_float32_makes_one_are_refused(tmp_path: Path, name: str) -> None:
     what = "column 't'" if name == "a.parquet" else "column 1 of X"
     for values in LOST.values():
-        with pytest.raises(DataError, match=f"{name}: {what} has values that differ by less than float32 can hold"):
+        with pytest.raises(DataError, match=f"{name}: {what} has values that are too close together for float32"):
             read(save(tmp_path / name, values))
     for values in KEPT.values():
         read(save(tmp_path / name, values))

@@ -92,7 +92,7 @@ def test_archives_that_cannot_be_meant(tmp_path: Path, monkeypatch: pytest.Monke
         )
     fails(tmp_path, r"a.zip holds no files\.", zipped(tmp_path / "a.zip", {"__MACOSX/a.csv": ""}))
     (tmp_path / "b.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-9])
-    fails(tmp_path, "b.zip: is damaged, truncated, unreadable or no zip file", tmp_path / "b.zip")
+    fails(tmp_path, "b.zip: is damaged, truncated, unreadable, or not of format zip", tmp_path / "b.zip")
     mixed = zipped(tmp_path / "a.zip", {"a.csv": "x,state\n1,u\n", "b.tsv": "x\tstate\n1\tu\n"})
     fails(tmp_path, "a.zip: holds files of 2 formats", mixed)
     fails(tmp_path, "a.zip: column 'x' is text in row 2, counted from 1 without a header, 'y' first", zipped(
@@ -136,7 +136,7 @@ def test_sheets_are_named(tmp_path: Path) -> None:
         sheet="neu",
     )
     (tmp_path / "b.xlsx").write_text("no workbook")
-    fails(tmp_path, "b.xlsx: is damaged, truncated, unreadable or no xlsx file", tmp_path / "b.xlsx")
+    fails(tmp_path, "b.xlsx: is damaged, truncated, unreadable, or not of format xlsx", tmp_path / "b.xlsx")
     csv = tmp_path / "a.csv"
     csv.write_text("x,state\n1,u\n")
     fails(tmp_path, "a.csv: dataset.sheet does not apply to format csv", csv, sheet="new")
@@ -160,7 +160,7 @@ def test_a_database_is_never_written_and_named_where_something_is_wrong(tmp_path
     fails(tmp_path, "clinic.db: cannot be read .attempt to write a readonly", address, query="delete from visits")
     fails(tmp_path, "clinic.db: dataset.query returns no rows; allowed: a SELECT", address, query="begin")
     assert (tmp_path / "clinic.db").read_bytes() == before
-    fails(tmp_path, "dataset.table is 'visit', which is no table, nearest 'visits'", address, table="visit")
+    fails(tmp_path, "dataset.table is 'visit', which is not a table, nearest 'visits'", address, table="visit")
     for both in ({}, {"table": "visits", "query": "select 1"}):
         fails(tmp_path, "name one table as dataset.table, or give a SELECT .*; there are 'visits'", address, **both)
     fails(tmp_path, "no.db: there is no file .*no.db", f"sqlite:///{tmp_path}/no.db", table="visits")

@@ -97,7 +97,8 @@ def test_without_names_the_last_column_is_the_label(tmp_path: Path) -> None:
     ):
         read(FileSpec(write(tmp_path, "1,2,3\n1,2\n", "b.data"), format="csv", header=False, label="c2"))
     with pytest.raises(
-        DataError, match=r"is no table whose fields a comma, a semicolon, a tab, a \| or blanks separate"
+        DataError,
+        match=r"cannot be read as a table; allowed: fields separated by commas, semicolons, tabs, \| or blanks",
     ):
         look(FileSpec(write(tmp_path, "1,2,3\n1;2\n", "b.data")))
 

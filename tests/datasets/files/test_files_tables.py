@@ -101,7 +101,7 @@ def test_every_format_gives_the_same_table(tmp_path: Path, name: str) -> None:
 def test_format_by_name_or_given(tmp_path: Path) -> None:
     WRITERS["a.csv"](tmp_path / "data.txt")
     fails(
-        "data.txt: its name does not tell the format; set dataset.format to one of parquet",
+        "data.txt: its format is unclear from its name; set dataset.format to one of parquet",
         str(tmp_path / "data.txt"),
     )
     raw = read(FileSpec(str(tmp_path / "data.txt"), format="csv", label="outcome"))
@@ -419,26 +419,26 @@ def test_values_beyond_float32_are_found_by_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "dataset.label names 'label', which is no column: the columns are 'id', 'age', 'sex', 'when', 'klass'"),
-        ({"label": "class"}, "dataset.label names 'class', which is no column, nearest 'klass': the columns are"),
-        ({"label": "c8"}, r"'c8', which is no column: .*\. With header: false they are c0, c1 and so on\.$"),
+        ({}, "dataset.label names 'label', which is not a column: the columns are 'id', 'age', 'sex', 'when', 'klass'"),
+        ({"label": "class"}, "dataset.label names 'class', which is not a column, nearest 'klass': the columns are"),
+        ({"label": "c8"}, r"'c8', which is not a column: .*\. With header: false they are c0, c1 and so on\.$"),
         (
             {"label": "klass", "columns": ("aeg",)},
-            "dataset.columns names 'aeg', which is no column, nearest 'age': the columns are",
+            "dataset.columns names 'aeg', which is not a column, nearest 'age': the columns are",
         ),
         (
             {"label": "klass", "drop": ("idd",)},
-            "dataset.drop names 'idd', which is no column, nearest 'id': the columns are",
+            "dataset.drop names 'idd', which is not a column, nearest 'id': the columns are",
         ),
         (
             {"label": "klass", "group": "sax"},
-            "dataset.group names 'sax', which is no column, nearest 'sex': the columns are",
+            "dataset.group names 'sax', which is not a column, nearest 'sex': the columns are",
         ),
         (
             {"label": "klass", "time": "wehn"},
-            "dataset.time names 'wehn', which is no column, nearest 'when': the columns are",
+            "dataset.time names 'wehn', which is not a column, nearest 'when': the columns are",
         ),
-        ({"label": "klass", "text": "txt"}, "dataset.text names 'txt', which is no column: the"),
+        ({"label": "klass", "text": "txt"}, "dataset.text names 'txt', which is not a column: the"),
         ({"label": "klass", "columns": ("age", "age")}, "dataset.columns names 'age' twice"),
         ({"label": "klass", "columns": ("age", "klass")}, "'klass' is both dataset.label and dataset.columns"),
         ({"label": "klass", "drop": ("klass",)}, "'klass' is both dataset.drop and dataset.label"),
@@ -461,7 +461,7 @@ def test_names_that_are_absent_or_clash(tmp_path: Path, fields: dict[str, Any], 
 
 def test_at_most_ten_columns_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, ",".join(f"c{place}" for place in range(25)) + "\n" + ",".join(["1"] * 25) + "\n")
-    fails("dataset.label names 'label', which is no column: the columns are 'c0', .*'c9' and 15 more", path)
+    fails("dataset.label names 'label', which is not a column: the columns are 'c0', .*'c9' and 15 more", path)
 
 
 @pytest.mark.parametrize(
@@ -566,7 +566,7 @@ def test_checksums_of_parquet_pages_are_compared(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert data.count(np.float64(2.5).tobytes()) >= 1
     path.write_bytes(data.replace(np.float64(1.25).tobytes() + np.float64(2.5).tobytes(), np.ones(2).tobytes()))
-    fails("a.parquet: is damaged, .* no parquet file .*(CRC|checksum)", str(path))
+    fails("a.parquet: is damaged, .* of format parquet .*(CRC|checksum)", str(path))
 
 
 def test_text_that_is_no_utf_8_inside_a_parquet_file(tmp_path: Path) -> None:
@@ -574,7 +574,10 @@ def test_text_that_is_no_utf_8_inside_a_parquet_file(tmp_path: Path) -> None:
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xffa")]
     )
     pq.write_table(pa.table({"a": [1, 2], "label": faulty}), tmp_path / "a.parquet")
-    fails("a.parquet: is damaged, truncated, unreadable or no parquet file .*[Uu][Tt][Ff]", str(tmp_path / "a.parquet"))
+    fails(
+        "a.parquet: is damaged, truncated, unreadable, or not of format parquet .*[Uu][Tt][Ff]",
+        str(tmp_path / "a.parquet"),
+    )
 
 
 SECRET = "a letter of somebody who wants it to stay unread" * 3

@@ -163,7 +163,7 @@ def test_errors_are_those_of_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(DataError) as caught:
             loaded(spec, tmp_path / place)
         said.append(str(caught.value))
-    assert said[0] == said[1] and "a.csv: " in said[0] and "no csv file" not in said[0]
+    assert said[0] == said[1] and "a.csv: " in said[0] and "of format csv" not in said[0]
     assert not [*tmp_path.glob("*/snapshots/.a*")]
 
 
