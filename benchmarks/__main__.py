@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
         "also 20 newsgroups): set LDSVM_DATA_HOME to the folder with the raw files, or be online. tabular needs\n"
         "CSV files with the class in the last column, in the folder tables/ there. --quick needs no data.\n\n"
         "To update the results in README and docs/results: python -m benchmarks --all --json-dir docs/measured\n"
-        "(three hours), then make measured.",
+        "(most of a day), then make measured.",
     )
     parser.add_argument("name", choices=NAMES, nargs="?", metavar="NAME", help="one of the names below")
     parser.add_argument("--all", action="store_true", help="run all, each in its own process")
