@@ -36,7 +36,7 @@ def provide(variables: Mapping[str, str] = os.environ) -> bool:
         return False
     if not pattern().is_file():
         return True
-    with replacing(file) as copy:
+    with suppress(OSError), replacing(file) as copy:  # Prefect says what is wrong with the folder
         shutil.copyfile(pattern(), copy)
     return False
 

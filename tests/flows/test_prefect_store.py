@@ -65,3 +65,11 @@ def test_where_nothing_can_be_kept_each_folder_makes_its_own(
     made(variables["PREFECT_HOME"])
     prefect_store.keep(variables)
     assert prefect_store.provide({"PREFECT_HOME": str(tmp_path / "second")})
+
+
+def test_a_folder_that_cannot_be_made_is_left_to_prefect(variables: dict[str, str], tmp_path: Path) -> None:
+    made(variables["PREFECT_HOME"])
+    prefect_store.keep(variables)
+    (tmp_path / "file").touch()
+    assert not prefect_store.provide({"PREFECT_HOME": str(tmp_path / "file")})
+    assert (tmp_path / "file").read_bytes() == b""
