@@ -57,7 +57,7 @@ class StoreFile:
     def check(self) -> None:
         """Raise TrackingFailed when no store can be at this path."""
         if self.path.is_dir():
-            raise TrackingFailed(f"{self.path} is a folder; allowed: a file. Move the folder away.")
+            raise TrackingFailed(f"{self.path} is a folder, where a file must be; move it away.")
         if not all(os.access(place, os.W_OK) for place in (self.path.parent, self.path) if place.exists()):
             raise self._unwritable()
 

@@ -338,7 +338,7 @@ def test_arguments_that_do_not_go_together_are_refused(train: Data) -> None:
     with pytest.raises(ValueError, match="eval_set must be RowBlocks, or a pair"):
         model().fit(cut(train), eval_set=X)
     for executor, words in (("ray", "'ray'"), (Threads, "Threads")):
-        with pytest.raises(ValueError, match=f"executor={words} is none; allowed"):
+        with pytest.raises(ValueError, match=f"executor={words} is not an executor; allowed"):
             model().fit(cut(train), executor=executor)
     with pytest.raises(ValueError, match="fit_path does not support RowBlocks"):
         fit_path(model(), cut(train), None, [0.1])

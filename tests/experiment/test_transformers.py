@@ -103,7 +103,10 @@ def test_a_changed_class_makes_the_features_anew(place: Path, monkeypatch: pytes
         ("[user_steps.Ratios]", "features.user_steps.Ratios is 'None'; allowed: a class with fit"),
         ("[user_steps.Ratio: {fact: 2, columns: [debt, income]}]", r"does not take {'fact': 2} \("),
         ("[user_steps.Ratio: {columns: [debt, incom]}]", r"columns: 'incom' is unknown .did you mean \"income\""),
-        ("[scale, user_steps.Ratio: {columns: [debt]}]", "columns names columns, .* right after the step table"),
+        (
+            "[scale, user_steps.Ratio: {columns: [debt]}]",
+            "columns needs a table whose columns have roles; .* right after the step table",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(place: Path, features: str, said: str) -> None:

@@ -194,7 +194,7 @@ allowed_all = pytest.mark.skipif(os.geteuid() == 0, reason="this user may write 
     ("spoil", "said"),
     [
         (junk, DAMAGED),
-        (folder, "is a folder; allowed: a file. Move the folder away."),
+        (folder, "is a folder, where a file must be; move it away."),
         (read_only, UNWRITABLE),
         pytest.param(forbidden, UNWRITABLE, marks=allowed_all),
         pytest.param(forbidden_folder, UNWRITABLE, marks=allowed_all),
