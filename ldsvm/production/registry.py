@@ -255,7 +255,7 @@ class Registry:
         return True
 
     def rollback(self) -> tuple[Version, Version | None]:
-        """Swap the champion, unless somebody has removed it, and the one before; return the new and the old one."""
+        """Swap the champion, unless it was removed, and the version before it; return the new and the old one."""
         with self.alone():
             now, before = self._get(CHAMPION), self.require(PREVIOUS)
             if now == before:
@@ -325,7 +325,7 @@ class Registry:
             if str(aliases.get(alias)) == champion:  # some stores return a number, others a text
                 self.client.delete_registered_model_alias(self.name, alias)
         for alias, number in ((CHAMPION, champion), (PREVIOUS, previous)):
-            if int(champion) in there and int(number) in there:  # else somebody has removed it after a kill
+            if int(champion) in there and int(number) in there:  # else it was removed after a kill
                 self.client.set_registered_model_alias(self.name, alias, number)
         self.client.delete_registered_model_tag(self.name, MOVE)
 

@@ -136,7 +136,7 @@ def promote(registry: Registry, rules: RolloutConfig) -> str:
 
 
 def rollback(registry: Registry) -> tuple[Version, Version | None]:
-    """Make the version before the champion the champion; return it, and the old one if nobody has removed that.
+    """Make the version before the champion the champion; return it, and the old one unless it was removed.
 
     Raises RegistryFailed, in one sentence, where there is none, or where it cannot be loaded.
     """

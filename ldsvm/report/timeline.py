@@ -106,8 +106,8 @@ def alarms(found: Sequence[Event]) -> Table:
         if event.outcome == "alarm":
             later = (one for one in found[place:] if one.kind == "acknowledge")
             seen = next((one for one in later if one.data and one.data == event.data), None)
-            nobody = "not yet" if event.data else ""  # an alarm of a scoring is acknowledged by nobody
-            who = nobody if seen is None else f"{seen.by or 'unknown'}, {_day(seen.time)}"
+            pending = "not yet" if event.data else ""  # alarms of a scoring are never acknowledged
+            who = pending if seen is None else f"{seen.by or 'unknown'}, {_day(seen.time)}"
             rows.append([_day(event.time), event.kind, _why(event), who])
     return ["time", "run", "reasons", "acknowledged by"], rows[::-1]
 

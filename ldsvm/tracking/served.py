@@ -34,7 +34,6 @@ from ldsvm.experiment.storing import loads
 LOG = logging.getLogger(__name__)
 RULES = ("warn", "refuse", "ignore")
 PROBABILITIES = "probabilities"  # the parameter of a request that asks for these instead of labels
-PLAIN = {int, float, bool}  # types of cells that are numbers as they are
 MODEL = "model.skops"  # what MLflow calls the file of a scikit-learn model in this format
 
 
@@ -241,9 +240,8 @@ def numbers(data: Any) -> Any:
     """
     import pandas
 
-    cells = data.to_numpy(object)
-    if {*map(type, cells.flat)} <= PLAIN:  # column by column a row of 64 takes 25 ms
-        return pandas.DataFrame(cells.astype(np.float64), data.index, data.columns)
+    if all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in data.dtypes):
+        return data.astype(np.float64)  # column by column a row of 64 takes 25 ms
     return data.apply(lambda column: pandas.to_numeric(column, errors="coerce").astype("float64"))
 
 

@@ -11,7 +11,9 @@ from ldsvm.tracking.store import Guarded
 def logged_model(uri: str) -> str | None:
     """Return the number of the model at an address as `Run.model` returned it; None for the address of a folder.
 
-    >>> logged_model("models:/m-12ab"), logged_model("/tmp/model")
+    Examples
+    --------
+    >>> logged_model("models:/m-12ab"), logged_model("runs/model")
     ('m-12ab', None)
     """
     return uri.removeprefix("models:/") if uri.startswith("models:/m-") else None

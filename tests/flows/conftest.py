@@ -7,13 +7,12 @@ import logging
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,19 +83,14 @@ class Fitter(Worker):
 
 @dataclass(frozen=True)
 class Prefect:
-    """A Prefect server. variables: what a command needs to use it. empty: its database, before anything ran.
-
-    fitter: who fits for the flows that are called in this process.
-    """
+    """A Prefect server. variables: what a command needs to use it. fitter: fits for flows called in this process."""
 
     variables: dict[str, str]
-    empty: Path
     fitter: Fitter
 
     def fill(self, runs: Path) -> None:
         """Give a folder of runs databases with Prefect's and MLflow's tables, whose making takes 12 seconds."""
-        (runs / "prefect").mkdir(parents=True)
-        shutil.copy(self.empty, runs / "prefect" / "prefect.db")
+        prefect_store.provide({"PREFECT_HOME": str(runs / "prefect")})
         client._make_tables(client.store_uri(runs), (runs / "artifacts").as_uri())
 
     @contextmanager
@@ -112,7 +106,7 @@ class Prefect:
                 temporary_settings,
             )
 
-            url, home = self.variables["PREFECT_API_URL"], self.empty.parent
+            url, home = self.variables["PREFECT_API_URL"], Path(self.variables["PREFECT_HOME"])
             with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: home, PREFECT_LOGGING_TO_API_ENABLED: False}):
                 from flows._runtime import WORKERS
 
@@ -144,7 +138,7 @@ def prefect(shared: Path, quiet: dict[str, str]) -> Iterator[Prefect]:
             "DO_NOT_TRACK": "1",
         }  # fmt: skip
         fitter = Fitter()
-        yield Prefect(variables, home / "empty.db", fitter)
+        yield Prefect(variables, fitter)
         fitter.close()
         with alone(home), suppress(BlockingIOError):  # another process uses it
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -153,7 +147,7 @@ def prefect(shared: Path, quiet: dict[str, str]) -> Iterator[Prefect]:
 
 
 def _start_prefect(home: Path, quiet: dict[str, str]) -> None:
-    """Start a server, keep a copy of its empty database, and write its process and port into the file `started`."""
+    """Start a server, and write its process and port into the file `started`."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--host", "127.0.0.1", "--port"]
     off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in (*PLANNING, "EVENT_PERSISTER")}
@@ -171,8 +165,6 @@ def _start_prefect(home: Path, quiet: dict[str, str]) -> None:
         _end(process.pid)
         raise
     process.returncode = 0  # this process may end before the server does
-    with closing(sqlite3.connect(home / "prefect.db")) as source, closing(sqlite3.connect(home / "empty.db")) as copy:
-        source.backup(copy)
     (home / "started").write_text(f"{process.pid} {port}", "utf-8")
 
 

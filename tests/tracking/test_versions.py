@@ -11,7 +11,7 @@ from ldsvm.tracking.store import Guarded
 from ldsvm.tracking.versions import create_version
 
 
-@pytest.mark.parametrize(("uri", "number"), [("models:/m-12ab", "m-12ab"), ("/tmp/models/m-1", None)])
+@pytest.mark.parametrize(("uri", "number"), [("models:/m-12ab", "m-12ab"), ("runs/models/m-1", None)])
 def test_a_server_is_given_the_number_without_which_it_refuses_the_address(uri: str, number: Any) -> None:
     client: Any = MagicMock()
     create_version(Guarded(client, MagicMock()), "digits", uri, "run", {"a": "b"})

@@ -36,7 +36,7 @@ class Halving:
 
     Points are identified by their places, which trials call their order; among equals the earlier one is preferred.
     strategy: without a factor, all points are asked at once, with all resources. most: the resource of a full fit;
-    infinite if unknown. What is asked depends only on what was told, which must be the trials of all that was asked.
+    infinite if unknown. The points of `ask` depend only on the trials given to `tell`: those of all points before.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class StudyFile:
 class Learned:
     """Which points to fit next: call `ask` and `tell` in turn as with `Halving`; `points` grows with every batch.
 
-    What is asked depends only on the seed and on what was told: trials are told in whole batches and in order, so that
+    What `ask` returns depends only on the seed and on the trials given to `tell`, in whole batches and in order. So
     neither the number of workers nor a resume from a journal changes a search. The study is in memory; the study file,
     for optuna-dashboard, gets a copy of each batch and is never read here.
 
