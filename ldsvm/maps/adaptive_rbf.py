@@ -24,6 +24,7 @@ from ldsvm.maps.lowering import (
     steps_for,
 )
 from ldsvm.maps.rbf import RBF, Gaussians
+from ldsvm.maps.variable_projection import ROWS, descend_on_all
 from ldsvm.typing import Array
 
 SOME = 10_000  # rows that tell the spread of the data
@@ -47,13 +48,14 @@ class AdaptiveEvaluation(Evaluation):
 class AdaptiveRegression(AdaptiveEvaluation, Regression):
     """The F-step on one training set; nothing of N x M numbers is kept between or during steps.
 
-    begin: the basis of the first F-step. steps: gradient steps in it. seed: of the order of the rows. follows: whether
-    Z follows F in later ones.
+    begin: the basis of the first F-step. steps: gradient steps in it, a fifth of them in later ones; None for L-BFGS on
+    all rows, and for later ones that only solve for the weights. seed: of the order of the rows. follows: whether Z
+    follows F in later ones.
     """
 
     def __init__(
-        self, X: Array, weight: Array | None, begin: Gaussians, lam: float, steps: int, seed: int, n_threads: int,
-        follows: bool = False,
+        self, X: Array, weight: Array | None, begin: Gaussians, lam: float, steps: int | None, seed: int,
+        n_threads: int, follows: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(X, n_threads)
         self.weight, self.begin, self.lam, self.steps, self.seed = weight, begin, lam, steps, seed
@@ -69,6 +71,8 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         The first F-step of several fits from the same coordinates is the same, so it is done once (`ldsvm.fit_path`).
         """
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
+            if self.steps is None:
+                return self.on(near.basis).fit(Z, mu)
             return self._lower(near.basis, LoweringInMemory(self, Z, mu, max(1, self.steps // SHORTER)))
         if self._first is None or self._first[0] is not Z or self._first[1] != mu:
             self._first = Z, mu, self._lower(self.begin, LoweringInMemory(self, Z, mu, self.steps))
@@ -105,7 +109,7 @@ class LoweringInMemory(Lowering):
     """`Lowering` on one array of rows. Z: the coordinates, which change where `follower` gives new ones."""
 
     def __init__(
-        self, rows: AdaptiveRegression, Z: Array, mu: float, steps: int, follower: Follower | None = None
+        self, rows: AdaptiveRegression, Z: Array, mu: float, steps: int | None, follower: Follower | None = None
     ) -> None:  # fmt: skip
         self.rows, self.Z, self.mu, self.steps, self.follower = rows, Z, mu, steps, follower
         self.follows = follower is not None
@@ -131,6 +135,10 @@ class LoweringInMemory(Lowering):
     def descend(self, begin: Solved) -> BasisMap:
         rows, Z = self.rows, self.Z
         basis = self.revive(begin)
+        if self.steps is None:
+            ridge = 2.0 * rows.lam / self.mu
+            with threads.limit(rows.n_threads):
+                return descend_on_all(basis, rows.begin, rows.X, Z, rows.weight, rows.spread, ridge)
         N, shift = len(rows.X), middle(basis)
         batch, target = min(BATCH, N), Z.astype(np.float32)
         found = Slopes(batch, basis.size, rows.X.shape[1], Z.shape[1])
@@ -167,8 +175,8 @@ class LoweringInMemory(Lowering):
 class AdaptiveRBF(Family):
     """Gaussian RBF networks with R(F) = |W|^2 that learn centres and widths, from those of `RBF`.
 
-    steps : gradient steps in the first F-step, "auto" for as many as the rows want. follows : whether Z follows F in
-    later ones, which take as many steps then, else a fifth of them.
+    steps : gradient steps in the first F-step; "auto" for L-BFGS where rows are few, else for as many as they want.
+    follows : whether Z follows F in later ones, which take as many steps then, else a fifth of them.
     """
 
     largest = RBF.largest
@@ -203,6 +211,7 @@ class AdaptiveRBF(Family):
         basis = self.begin.basis(X, weight, random_state, n_threads, near)
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
-        steps = steps_for(self.steps, len(X))
+        few = self.steps == "auto" and len(X) <= ROWS and not self.follows
+        steps = None if few else steps_for(self.steps, len(X))
         assert not isinstance(self.lam, str)
         return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads, self.follows)

@@ -4,7 +4,8 @@ The F-step's objective with the weights eliminated (variable projection), for ce
 
     J(c, gamma) = min_W  lam |W|^2 + mu/2 sum_n w_n |z_n - W' phi(x_n)|^2,   phi_m(x) = exp(-gamma_m |x - c_m|^2),
 
-is lowered by stochastic gradient steps on centres, widths and weights over small batches of rows; then the weights are
+is lowered by stochastic gradient steps on centres, widths and weights over small batches of rows, or where rows are
+few by a quasi-Newton method on all of them (`ldsvm.maps.variable_projection`); then the weights are
 solved for exactly, on all rows, and the centres are kept only if J has fallen. So a whole F-step never raises the
 penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
 every step of the centres.
@@ -64,6 +65,18 @@ class Slopes:
         2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
         """
         self._features(x, center, width)
+        return self.derive(z, weight, center, W)
+
+    def normal(self, x: Array, z: Array, weight: Array | None, center: Array, width: Array) -> tuple[Array, Array]:
+        """Return Phi' w Phi (M, M) and Phi' w z (M, L) of the features that `derive` then goes by."""
+        self._features(x, center, width)
+        if weight is None:
+            return self._Phi.T @ self._Phi, self._Phi.T @ z
+        np.multiply(self._Phi, weight[:, None], out=self._T)
+        return self._T.T @ self._Phi, self._T.T @ z
+
+    def derive(self, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, W: Array) -> float:
+        """Do the same with the features as they are."""
         np.matmul(self._Phi, W, out=self._R)
         self._R -= z(self._R) if callable(z) else z
         wR = self._R if weight is None else np.multiply(self._R, weight[:, None], out=self._wR)
@@ -193,7 +206,13 @@ def descend(
 
 
 def steps_for(steps: int | str, N: int) -> int:
-    """Return the gradient steps of the first F-step; "auto" depends on how many rows there are."""
+    """Return the gradient steps of the first F-step; "auto" depends on how many rows there are.
+
+    Examples
+    --------
+    >>> [steps_for("auto", N) for N in (50, 1_500, 80_000)]
+    [1000, 1500, 50000]
+    """
     return min(max(PASSES * N // BATCH, LEAST), MOST) if isinstance(steps, str) else steps
 
 

@@ -29,16 +29,9 @@ from ldsvm.solvers.box_qp import solve
 from ldsvm.solvers.svm_problem import hinges
 
 Floats = NDArray[np.float64]
+Planted = Callable[[int], tuple[Floats, Floats, Floats]]
 LAM, MU = 0.01, 2.0
 OPTIONS = Options(MU, 1.5, 1e6, 10, 1e-2, 10, None, "batched", "ipm")
-
-
-def planted(n: int = 400, seed: int = 0) -> tuple[Floats, Floats, Floats]:
-    """Rows, and targets that four Gaussians of different widths give exactly; and their centres."""
-    rng = np.random.default_rng(seed)
-    X, centers = rng.uniform(-2, 2, size=(n, 2)), np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
-    Phi = Gaussians(centers, np.array([0.5, 1.0, 2.0, 4.0]))(X, np.float64)
-    return X.astype(np.float32), Phi @ rng.normal(size=(4, 3)), centers
 
 
 def regression(X: Any, n_basis: int = 4, weight: Any = None, steps: int = 200, **kw: Any) -> AdaptiveRegression:
@@ -139,8 +132,8 @@ def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
         np.testing.assert_allclose(found, right, atol=1e-4 * np.abs(right).max())
 
 
-def test_centres_and_widths_of_a_planted_network_are_found() -> None:
-    X, Z, centers = planted()
+def test_centres_and_widths_of_a_planted_network_are_found(planted: Planted) -> None:
+    X, Z, centers = planted(400)
     problem = regression(X, steps=1500)
     first = objective(LoweringInMemory(problem, Z, MU, 1).lower(problem.begin).mapping, problem, Z)
     mapping = problem.fit(Z, MU)
@@ -153,7 +146,7 @@ def test_centres_and_widths_of_a_planted_network_are_found() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_step_raises_the_objective_and_its_value_is_right(weighted: bool) -> None:
+def test_no_step_raises_the_objective_and_its_value_is_right(planted: Planted, weighted: bool) -> None:
     X, Z, _ = planted(300)
     rng = np.random.default_rng(2)
     weight = rng.uniform(0.2, 3, len(X)) if weighted else None
@@ -169,7 +162,7 @@ def test_no_step_raises_the_objective_and_its_value_is_right(weighted: bool) -> 
         assert objective(mapping, problem, targets, weight) <= before * (1 + 1e-9)
 
 
-def test_a_weight_of_two_counts_as_two_rows() -> None:
+def test_a_weight_of_two_counts_as_two_rows(planted: Planted) -> None:
     X, Z, _ = planted(60)
     weight = np.arange(60) % 3 + 1
     times = np.repeat(np.arange(60), weight)
@@ -180,7 +173,7 @@ def test_a_weight_of_two_counts_as_two_rows() -> None:
     assert first.value == pytest.approx(second.value, rel=1e-9)
 
 
-def test_what_diverges_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_diverges_is_not_kept(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Z, _ = planted(100)
     problem = regression(X)
     lost = BasisMap(Gaussians(np.full_like(problem.begin.centers, np.nan), 1.0), np.ones((problem.begin.size, 3)))
@@ -190,7 +183,7 @@ def test_what_diverges_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(mapping.W).all()
 
 
-def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
+def test_useless_centres_move_to_the_rows_that_are_fitted_worst(planted: Planted) -> None:
     X, Z, _ = planted(200)
     problem = regression(X)
     centers = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
@@ -204,14 +197,14 @@ def test_useless_centres_move_to_the_rows_that_are_fitted_worst() -> None:
     assert step.revive(useful) is useful.mapping.basis
 
 
-def test_an_offset_of_the_inputs_changes_nothing() -> None:
+def test_an_offset_of_the_inputs_changes_nothing(planted: Planted) -> None:
     X, Z, _ = planted(200)
     moved = X.astype(np.float64) + 1000.0
     a, b = regression(X.astype(np.float64)), regression(moved)
     np.testing.assert_allclose(a.values(a.fit(Z, MU)), b.values(b.fit(Z, MU)), atol=0.05 * np.abs(Z).max())
 
 
-def test_widths_stay_in_their_range_and_the_same_seed_gives_the_same_bits() -> None:
+def test_widths_stay_in_their_range_and_the_same_seed_gives_the_same_bits(planted: Planted) -> None:
     X, Z, _ = planted(150)
     maps = [regression(X, 8, steps=60, n_threads=n, gamma=0.3).fit(1e3 * Z, MU) for n in (1, 1)]
     for mapping in maps:
@@ -274,11 +267,3 @@ def test_centres_stay_near_the_data_and_the_map_is_the_formula(gamma: float) -> 
     assert np.abs(model.centers_).max() < 10
     squares = np.square(X[:, None] - model.centers_.astype(np.float64)).sum(axis=2)
     np.testing.assert_allclose(model.transform(X), np.exp(-model.gamma_ * squares) @ model.map_.W, atol=1e-6)
-
-
-@pytest.mark.parametrize(("rows", "steps"), [(50, 1_000), (1_500, 1_500), (80_000, 50_000)])
-def test_steps_follow_the_rows_unless_somebody_says_how_many(rows: int, steps: int) -> None:
-    X = np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32)
-    for asked, expected in (("auto", steps), (7, 7)):
-        found = AdaptiveRBF(3, "random", 1.0, LAM, asked).prepare(X, None, np.random.RandomState(0), 1)
-        assert isinstance(found, AdaptiveRegression) and found.steps == expected
