@@ -55,7 +55,7 @@ def run(
     splits, trials = (1, 2) if quick else (SPLITS, TRIALS)
     absent = [name for name in names if RIVALS[name].absent]
     settings = {"splits": splits, "trials": trials, "seconds": SECONDS, "absent": absent}
-    kept = Kept(journal, {**settings, "full": full, "code": _code()})
+    kept = Kept(journal, {"splits": splits, "trials": trials, "seconds": SECONDS, "full": full, "code": _code()})
     present = [name for name in names if name not in absent]
     _warm(present)
     found = [row for table in tables(quick, full) for row in _compared(table, present, splits, trials, kept)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +15,7 @@ class Rival:
     """A classifier: how it is made, the values to search, the optional package it needs, and its basis functions."""
 
     make: Callable[[int], Any]
-    space: Mapping[str, list[Any]] = field(default_factory=dict)
+    space: Mapping[str, list[Any]] | Sequence[Mapping[str, list[Any]]] = field(default_factory=dict)
     package: str | None = None
     size: Callable[[Any], int | None] = lambda model: None
 
@@ -69,10 +69,15 @@ def _basis(model: Any) -> int:
 
 RIVALS: dict[str, Rival] = {
     "ours": Rival(
-        _ours(), {"n_basis": [100, "scale", 1000], "C": [0.3, 1.0, 10.0]}, size=_basis
+        _ours(),
+        [
+            {"map": ["adaptive_rbf"], "n_basis": [100], "alpha": ["auto", 1.0, 10.0], "C": [1.0, 10.0]},
+            {"n_basis": ["scale", 1000], "C": [0.3, 1.0, 10.0]},
+        ],
+        size=_basis,
     ),
     "ours, learned": Rival(
-        _ours(map="adaptive_rbf", n_basis=100), {"alpha": [1e-3, 1e-2, 1e-1, 1.0], "C": [0.1, 1.0]}, size=_basis
+        _ours(map="adaptive_rbf", n_basis=100), {"alpha": ["auto", 0.1, 1.0, 10.0], "C": [1.0, 10.0]}, size=_basis
     ),
     "SVC": Rival(_svc, {"C": [0.1, 1, 10, 100], "width": [0.1, 0.3, 1.0, 3.0]}, size=_support_vectors),
     "Nystroem + linear": Rival(

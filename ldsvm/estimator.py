@@ -78,9 +78,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     center_steps : int or "auto", default="auto"
         Number of gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step;
         later F-steps take a fifth as many, or with ``z_follows`` as many. Training time is proportional to this number.
-        "auto" takes no such steps for up to 5,000 rows in an array, but 100 of L-BFGS on all rows in the first F-step,
-        and later ones keep the centres: this has a lower error on small tables, in a fraction of the time. Otherwise,
-        and with ``z_follows``, it uses every row 100 times, in at least 1,000 and at most 50,000 steps.
+        "auto" takes no such steps for up to 10,000 rows in an array, but one step of L-BFGS on all rows for every 50
+        of them, from 60 to 200 steps, in the first F-step, and later ones keep the centres: this has a lower error in a
+        fraction of the time. Otherwise, and with ``z_follows``, it uses every row 100 times, in at least 1,000 and at
+        most 50,000 steps.
     z_follows : bool, default=False
         Update Z together with F in the later F-steps of ``map="adaptive_rbf"``: the Z-step is repeated for each batch
         of rows, so that an F-step lowers the penalised objective over F and Z jointly, whatever ``z_solver`` is. This

@@ -18,8 +18,8 @@ from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
 
-ROWS = 5_000  # up to so many, this is better than gradient steps on batches
-STEPS = 100  # of L-BFGS; each looks at all rows, as 100 passes of gradient steps do
+ROWS = 10_000  # up to so many, this is better than gradient steps on batches
+LEAST, MOST, SHARE = 60, 200, 50  # steps of L-BFGS, and rows for each: with more steps, few rows are overfitted
 WIDTHS = 0.3  # unit of log-widths where that of centres is the spread of the data: learned faster, they overfit
 JITTER = 1e-6  # share of the mean squared feature that is the least ridge: the Gram matrix is one of float32 numbers
 
@@ -47,6 +47,17 @@ class Projected:
         return half + 0.5 * ridge * float(np.einsum("ml,ml->", W, W)), W
 
 
+def steps_on_all(N: int) -> int:
+    """Return the steps of L-BFGS for so many rows.
+
+    Examples
+    --------
+    >>> [steps_on_all(N) for N in (500, 5_000, 10_000)]
+    [60, 100, 200]
+    """
+    return min(max(N // SHARE, LEAST), MOST)
+
+
 def descend_on_all(
     basis: Gaussians, begin: Gaussians, X: Array, Z: Array, weight: Array | None, spread: float, ridge: float
 ) -> BasisMap:  # fmt: skip
@@ -65,11 +76,11 @@ def descend_on_all(
         return found, slope.astype(np.float64)
 
     logarithm, most = np.log(np.max(begin.gamma)), np.log(RANGE)
-    start = np.concatenate([
-        ((basis.centers - shift) / spread).ravel(), np.log(np.broadcast_to(basis.gamma, M)) / WIDTHS
-    ])  # fmt: skip
+    widths = np.log(np.broadcast_to(basis.gamma, M))
+    start = np.concatenate([((basis.centers - shift) / spread).ravel(), widths / WIDTHS])
     bounds = [(None, None)] * (M * D) + [((logarithm - most) / WIDTHS, (logarithm + most) / WIDTHS)] * M
-    end = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS}).x
+    options = {"maxiter": steps_on_all(len(X))}
+    end = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     center, width = parts(end)
     _, W = J(center, width)
     return BasisMap(Gaussians(center + shift, np.exp(width.astype(np.float64))), W)

@@ -137,7 +137,7 @@ def test_widths_stay_in_their_range_and_bits_are_the_same(planted: Planted) -> N
 
 @pytest.mark.parametrize(
     ("rows", "given", "steps"),
-    [(50, {}, None), (ROWS, {}, None), (ROWS + 1, {}, 5_001), (80_000, {}, 50_000), (50, {"steps": 7}, 7),
+    [(50, {}, None), (ROWS, {}, None), (ROWS + 1, {}, 10_001), (80_000, {}, 50_000), (50, {"steps": 7}, 7),
      (50, {"follows": True}, 1_000)],
 )  # fmt: skip
 def test_it_is_for_few_rows_and_where_no_number_of_steps_is_given(
