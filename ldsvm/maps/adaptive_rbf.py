@@ -137,8 +137,7 @@ class LoweringInMemory(Lowering):
         basis = self.revive(begin)
         if self.steps is None:
             ridge = 2.0 * rows.lam / self.mu
-            with threads.limit(rows.n_threads):
-                return descend_on_all(basis, rows.begin, rows.X, Z, rows.weight, rows.spread, ridge)
+            return descend_on_all(basis, rows.begin, rows.X, Z, rows.weight, rows.spread, ridge, rows.n_threads)
         N, shift = len(rows.X), middle(basis)
         batch, target = min(BATCH, N), Z.astype(np.float32)
         found = Slopes(batch, basis.size, rows.X.shape[1], Z.shape[1])

@@ -44,16 +44,15 @@ DEAD = 1e-6  # sum of a basis function's squares over the rows, and of a differe
 class Slopes:
     """Half the squared residual of batches and its derivatives, in arrays that are made once and used for every batch.
 
-    batch, M, D, L: rows of x, centres, and dimensions of rows and coordinates. After a call the derivatives by centres
-    (M, D), log-widths (M,) and weights (M, L) are `center`, `width` and `weight`.
+    batch, M, D, L: rows of x, at most, centres, and dimensions of rows and coordinates. After a call the derivatives by
+    centres (M, D), log-widths (M,) and weights (M, L) are `center`, `width` and `weight`.
     """
 
     def __init__(self, batch: int, M: int, D: int, L: int, dtype: Any = np.float32) -> None:
         self.center, self.width, self.weight = np.empty((M, D), dtype), np.empty(M, dtype), np.empty((M, L), dtype)
-        self._x, self._sums, self._operand = (np.empty((rows, D + 2), dtype) for rows in (batch, M, M))
-        self._exponent, self._Phi, self._T = (np.empty((batch, M), dtype) for _ in range(3))
+        self._sums, self._operand = (np.empty((M, D + 2), dtype) for _ in range(2))
         self._zeros = np.zeros(M, dtype)  # NumPy compares arrays with one number several times slower
-        self._R, self._wR = (np.empty((batch, L), dtype) for _ in range(2))
+        self._arrays = [np.empty((batch, columns), dtype) for columns in (D + 2, M, M, M, L, L)]
 
     def __call__(
         self, x: Array, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, width: Array, W: Array
@@ -64,16 +63,16 @@ class Slopes:
         center (M, D), width (M,) logarithms of gamma, W (M, L). With R = Phi W - Z and T = (w R W') o Phi: d/dc_m =
         2 gamma_m sum_n T_nm (x_n - c_m), d/dlog gamma_m = sum_n T_nm log phi_m(x_n), d/dW = Phi' w R.
         """
-        self._features(x, center, width)
+        self.features(x, center, width)
         return self.derive(z, weight, center, W)
 
-    def normal(self, x: Array, z: Array, weight: Array | None, center: Array, width: Array) -> tuple[Array, Array]:
-        """Return Phi' w Phi (M, M) and Phi' w z (M, L) of the features that `derive` then goes by."""
-        self._features(x, center, width)
+    def normal(self, z: Array, weight: Array | None) -> tuple[Array, Array]:
+        """Return Phi' w Phi (M, M) and Phi' w z (M, L) for the features as they are."""
         if weight is None:
             return self._Phi.T @ self._Phi, self._Phi.T @ z
-        np.multiply(self._Phi, weight[:, None], out=self._T)
-        return self._T.T @ self._Phi, self._T.T @ z
+        root = np.sqrt(weight)[:, None]
+        np.multiply(self._Phi, root, out=self._T)
+        return self._T.T @ self._T, self._T.T @ (root * z)  # NumPy computes one half of the product of one array
 
     def derive(self, z: Array | Callable[[Array], Array], weight: Array | None, center: Array, W: Array) -> float:
         """Do the same with the features as they are."""
@@ -90,9 +89,10 @@ class Slopes:
         np.matmul(self._Phi.T, wR, out=self.weight)
         return 0.5 * float(np.einsum("bl,bl->", self._R, wR))
 
-    def _features(self, x: Array, center: Array, width: Array) -> None:
+    def features(self, x: Array, center: Array, width: Array) -> None:
         """Compute Phi and its logarithms: (x, |x|^2, 1) times (2 gamma c, -gamma, -gamma |c|^2) is -gamma |x - c|^2."""
         gamma = np.exp(width)
+        self._x, self._exponent, self._Phi, self._T, self._R, self._wR = (array[: len(x)] for array in self._arrays)
         self._x[:, :-2] = x
         self._x[:, -2] = np.einsum("bd,bd->b", x, x)
         self._x[:, -1] = 1.0

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.datasets import load_digits
 
 from ldsvm import LDSVMClassifier
 from ldsvm.mac.start import simplex_points
-from ldsvm.maps import AdaptiveRBF
+from ldsvm.maps import AdaptiveRBF, variable_projection
 from ldsvm.maps.adaptive_rbf import AdaptiveRegression
 from ldsvm.maps.features import BasisMap
 from ldsvm.maps.lowering import RANGE
 from ldsvm.maps.rbf import Gaussians
-from ldsvm.maps.variable_projection import ROWS, Projected
+from ldsvm.maps.variable_projection import PARTS, ROWS, Projected
 
 Floats = NDArray[np.float64]
 Planted = Callable[[int], tuple[Floats, Floats, Floats]]
@@ -44,9 +45,8 @@ def test_the_gradient_is_that_of_the_objective_whose_weights_are_the_best_ones(w
     rng = np.random.default_rng(1)
     x, z, weight = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40) if weighted else None
     center, width = rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3 - 1
-    J = Projected(x, z, weight, 4, 0.3, np.float64)
-    J(center, width)
-    found = [J.slopes.center.copy(), J.slopes.width.copy()]
+    J = Projected(x, z, weight, 4, 0.3, dtype=np.float64)
+    found = J(center, width)[1:3]
     for array, slopes in zip((center, width), found, strict=True):
         for place in np.ndindex(array.shape):
             at, values = array[place], []
@@ -59,7 +59,7 @@ def test_the_gradient_is_that_of_the_objective_whose_weights_are_the_best_ones(w
 def test_its_value_is_the_objective_and_its_weights_are_the_best_ones(planted: Planted) -> None:
     X, Z, centers = planted(100)
     weight = np.random.default_rng(0).uniform(0.5, 2, 100)
-    value, W = Projected(X, Z, weight, 4, 2 * LAM / MU)(centers, np.zeros(4))
+    value, _, _, W = Projected(X, Z, weight, 4, 2 * LAM / MU)(centers, np.zeros(4))
     mapping = BasisMap(Gaussians(centers, 1.0), W)
     assert MU * value == pytest.approx(objective(mapping, X, Z, weight), rel=1e-5)
     rng = np.random.default_rng(1)
@@ -84,12 +84,28 @@ def test_weights_of_two_count_as_two_rows(planted: Planted) -> None:
     X, Z, _ = planted(60)
     weight = np.arange(60) % 3 + 1
     times = np.repeat(np.arange(60), weight)
-    some = Projected(X, Z, weight.astype(float), 4, 0.1)
-    all_of_them = Projected(X[times], Z[times], None, 4, 0.1)
     point = X[:4], np.log(np.array([0.5, 1.0, 2.0, 3.0], np.float32))
-    assert some(*point)[0] == pytest.approx(all_of_them(*point)[0], rel=1e-5)
-    np.testing.assert_allclose(some.slopes.center, all_of_them.slopes.center, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(some.slopes.width, all_of_them.slopes.width, rtol=1e-3, atol=1e-4)
+    some = Projected(X, Z, weight.astype(float), 4, 0.1)(*point)
+    repeated = Projected(X[times], Z[times], None, 4, 0.1)(*point)
+    for one, other in zip(some, repeated, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_parts_blocks_and_threads_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_digits(return_X_y=True)
+    X, Z = (X / 16).astype(np.float32), simplex_points(10, 9)[y]
+    weight, point = np.random.default_rng(0).uniform(0.5, 2, len(X)), (X[:30], np.full(30, -2.0, np.float32))
+    whole = Projected(X, Z, weight, 30, 0.1)(*point)
+    monkeypatch.setattr(variable_projection, "PART", 100)
+    with config_context(working_memory=0.05):
+        found = []
+        for n_threads in (1, 3):
+            with Projected(X, Z, weight, 30, 0.1, n_threads) as J:
+                assert len(J.parts) == PARTS and all(len(part.blocks) > 1 for part in J.parts)
+                found.append(J(*point))
+    for one, other, first in zip(*found, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, first, rtol=1e-3, atol=1e-3 * np.abs(first).max())
 
 
 def test_it_leads_lower_than_gradient_steps_on_batches() -> None:
@@ -116,9 +132,8 @@ def test_duplicate_and_distant_centres_without_a_ridge_do_no_harm(planted: Plant
     X, Z, _ = planted(200)
     J = Projected(X, Z, None, 4, 0.0)
     center = np.array([[0.0, 0.0], [0.0, 0.0], [500.0, 0.0], [1.0, 1.0]], np.float32)
-    value, W = J(center, np.zeros(4, np.float32))
-    assert np.isfinite(value) and np.isfinite(W).all()
-    assert all(np.isfinite(part).all() for part in (J.slopes.center, J.slopes.width))
+    value, by_center, by_width, W = J(center, np.zeros(4, np.float32))
+    assert all(np.isfinite(part).all() for part in (value, by_center, by_width, W))
 
 
 def test_an_offset_of_the_inputs_changes_nothing(planted: Planted) -> None:
