@@ -78,10 +78,10 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
     center_steps : int or "auto", default="auto"
         Number of gradient steps, of 100 rows each, that move the centres of ``map="adaptive_rbf"`` in the first F-step;
         later F-steps take a fifth as many, or with ``z_follows`` as many. Training time is proportional to this number.
-        "auto" takes no such steps for up to 10,000 rows in an array, but one step of L-BFGS on all rows for every 50
-        of them, from 60 to 200 steps, in the first F-step, and later ones keep the centres: this has a lower error in a
-        fraction of the time. Otherwise, and with ``z_follows``, it uses every row 100 times, in at least 1,000 and at
-        most 50,000 steps.
+        "auto" takes no such steps for up to 100,000 rows in an array, but one step of L-BFGS on all rows for every 50
+        of them, from 60 to 200 steps, in the first F-step, and later ones keep the centres: the error is lower, and up
+        to some 10,000 rows the time too. Otherwise, and with ``z_follows``, it uses every row 100 times, in at least
+        1,000 and at most 50,000 steps.
     z_follows : bool, default=False
         Update Z together with F in the later F-steps of ``map="adaptive_rbf"``: the Z-step is repeated for each batch
         of rows, so that an F-step lowers the penalised objective over F and Z jointly, whatever ``z_solver`` is. This
@@ -95,7 +95,7 @@ class LDSVMClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classif
         Ridge penalty of the map (the paper's lambda). "auto" takes the power of ten from 1e-6 to 100 with the fewest
         leave-one-out errors of the first regression; these have a closed form, so that no row is set aside and nothing
         is fitted twice. It uses at most 2,000 rows and 500 centres. With ``map="adaptive_rbf"``, which fits more
-        closely, search it from 1e-3 to 1; fewer rows need a larger one.
+        closely, search it from 1e-2 to 10; fewer or noisier rows need a larger one.
     class_weight : dict, "balanced" or None, default=None
         Factors of C for the rows of each class. "balanced" is N / (K N_k) for class k with N_k rows (sums of their
         weights, if given), as in scikit-learn's SVC, so that all classes have the same weight in the hinge loss. The

@@ -174,7 +174,7 @@ class LoweringInMemory(Lowering):
 class AdaptiveRBF(Family):
     """Gaussian RBF networks with R(F) = |W|^2 that learn centres and widths, from those of `RBF`.
 
-    steps : gradient steps in the first F-step; "auto" for L-BFGS where rows are few, else for as many as they want.
+    steps : gradient steps in the first F-step; "auto" for L-BFGS, or where rows abound for as many as they want.
     follows : whether Z follows F in later ones, which take as many steps then, else a fifth of them.
     """
 
@@ -210,7 +210,7 @@ class AdaptiveRBF(Family):
         basis = self.begin.basis(X, weight, random_state, n_threads, near)
         assert isinstance(basis, Gaussians)
         seed = random_state.randint(2**31 - 1)
-        few = self.steps == "auto" and len(X) <= ROWS and not self.follows
-        steps = None if few else steps_for(self.steps, len(X))
+        at_once = self.steps == "auto" and len(X) <= ROWS and not self.follows
+        steps = None if at_once else steps_for(self.steps, len(X))
         assert not isinstance(self.lam, str)
         return AdaptiveRegression(X, weight, basis, self.lam, steps, seed, n_threads, self.follows)

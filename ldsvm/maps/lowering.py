@@ -4,11 +4,10 @@ The F-step's objective with the weights eliminated (variable projection), for ce
 
     J(c, gamma) = min_W  lam |W|^2 + mu/2 sum_n w_n |z_n - W' phi(x_n)|^2,   phi_m(x) = exp(-gamma_m |x - c_m|^2),
 
-is lowered by stochastic gradient steps on centres, widths and weights over small batches of rows, or where rows are
-few by a quasi-Newton method on all of them (`ldsvm.maps.variable_projection`); then the weights are
-solved for exactly, on all rows, and the centres are kept only if J has fallen. So a whole F-step never raises the
-penalised objective, as every other step of MAC, and it costs a few passes over the rows instead of one Gram matrix for
-every step of the centres.
+is lowered by a quasi-Newton method on all rows (`ldsvm.maps.variable_projection`) or, where rows abound, by stochastic
+gradient steps on centres, widths and weights over small batches of rows, which cost a few passes over the rows instead
+of one Gram matrix a step. Then the weights are solved for exactly, on all rows, and the centres are kept only if J has
+fallen. So a whole F-step never raises the penalised objective, as every other step of MAC.
 
 Where Z is to follow, every F-step but the first lowers J plus the hinges at Z, over F and Z: each batch takes its
 Z-step anew, from f_n = F(x_n). With Z eliminated too, mu/2 |z_n - f_n|^2 plus the hinges at z_n is a smoothed hinge

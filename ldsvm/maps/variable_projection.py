@@ -1,9 +1,9 @@
-"""Centres and widths that are learned from few rows: all of them at once, by a quasi-Newton method.
+"""Centres and widths that are learned from all rows at once, by a quasi-Newton method.
 
 The objective J of `ldsvm.maps.lowering`, in which the weights are already the best ones for the centres and widths, is
 smooth, and by the envelope theorem its derivatives are those with these weights held fixed (Golub & Pereyra, 1973).
-L-BFGS-B lowers it, with the logarithms of the widths bounded. Where rows are few, that leads lower than stochastic
-gradient steps do, in less time; where they abound, a step on all rows costs more than it gains.
+L-BFGS-B lowers it, with the logarithms of the widths bounded. That leads lower than stochastic gradient steps do, and
+up to some ten thousand rows in less time; where rows abound, a step on all of them costs more than it gains.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ldsvm.maps.rbf import Gaussians
 from ldsvm.solvers.ridge import Ridge
 from ldsvm.typing import Array
 
-ROWS = 10_000  # up to so many, this is better than gradient steps on batches
+ROWS = 100_000  # up to which its lower errors are worth its time
 LEAST, MOST, SHARE = 60, 200, 50  # steps of L-BFGS, and rows for each: with more steps, few rows are overfitted
 WIDTHS = 0.3  # unit of log-widths where that of centres is the spread of the data: learned faster, they overfit
 PARTS, PART = 8, 2_000  # of the rows, at most, which threads share; rows of one, at least

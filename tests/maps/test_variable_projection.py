@@ -1,4 +1,4 @@
-"""Centres learned from few rows: derivatives by finite differences, a planted network, an objective that only falls."""
+"""Centres learned by L-BFGS: derivatives by finite differences, a planted network, an objective that only falls."""
 
 from __future__ import annotations
 
@@ -152,10 +152,10 @@ def test_widths_stay_in_their_range_and_bits_are_the_same(planted: Planted) -> N
 
 @pytest.mark.parametrize(
     ("rows", "given", "steps"),
-    [(50, {}, None), (ROWS, {}, None), (ROWS + 1, {}, 10_001), (80_000, {}, 50_000), (50, {"steps": 7}, 7),
+    [(50, {}, None), (ROWS, {}, None), (ROWS + 1, {}, 50_000), (50, {"steps": 7}, 7),
      (50, {"follows": True}, 1_000)],
 )  # fmt: skip
-def test_it_is_for_few_rows_and_where_no_number_of_steps_is_given(
+def test_it_is_used_unless_rows_abound_or_a_number_of_steps_is_given(
     rows: int, given: dict[str, Any], steps: int | None
 ) -> None:
     X = np.random.default_rng(0).normal(size=(rows, 2)).astype(np.float32)
