@@ -154,8 +154,8 @@ def mnist(seed: int, quick: bool) -> Mnist:
     )
 
 
-def everything(quick: bool) -> tuple[Any, Any, Any, Any]:
-    """All of MNIST: X, y of 60,000 training images and of the 10,000 of the official test set; pixels in [0, 1].
+def everything(quick: bool, name: str = "mnist") -> tuple[Any, Any, Any, Any]:
+    """All of MNIST, or of a set like it: X, y of 60,000 training images and of 10,000 test images; pixels in [0, 1].
 
     With `quick` 1,200 and 597 of scikit-learn's digits, which are there in any case: each pixel three times in both
     directions and a black margin of two make their 8 x 8 pixels 28 x 28, too.
@@ -167,7 +167,7 @@ def everything(quick: bool) -> tuple[Any, Any, Any, Any]:
         images = np.kron(data.X.reshape(-1, 8, 8), np.ones((1, 3, 3), np.float32))
         X = np.pad(images, ((0, 0), (2, 2), (2, 2))).reshape(len(images), -1)
         return X[:1200], data.y[:1200], X[1200:], data.y[1200:]
-    data = load("mnist", cache_dir=ROOT / "data" / "prepared")
+    data = load(name, cache_dir=ROOT / "data" / "prepared")
     assert data.X_test is not None and data.y_test is not None
     return data.X, data.y, data.X_test, data.y_test
 

@@ -8,7 +8,7 @@ NAMES = {
     "fit": "a complete fit and a prediction against scikit-learn's Gaussian SVC (minutes)",
     "z_step": "the exact Z-step against OSQP and qpsolvers",
     "g_step": "the interior-point g-step against LIBSVM and LIBLINEAR (minutes)",
-    "adaptive": "learned centres: error, size and training time against SVC and Nystroem (half an hour)",
+    "adaptive": "learned centres: error, size and training time against SVC and Nystroem (hours)",
     "calibration": "probabilities: log loss, calibration error and time beside CalibratedClassifierCV (minutes)",
     "monitoring": "the error of scored rows estimated without labels, beside their true error (minutes)",
     "search": "number of trials that a search with TPE needs, beside random search (a quarter of an hour)",
