@@ -236,6 +236,7 @@ def test_columns_that_no_fit_gives_are_not_read(method: str, column: list[Any]) 
         Calibrator.from_json({"method": method, "columns": [column]}, 2)
 
 
+@pytest.mark.slow
 def test_tools_of_scikit_learn_take_them() -> None:
     X, y = clouds(120, 0)
     model = small().fit(X, y)

@@ -57,6 +57,7 @@ def fitted(rows: pd.DataFrame, **params: Any) -> Pipeline:
     return make_pipeline(*steps).fit(rows, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params", [{}, {"gaps": "own"}, {"numbers": "robust", "many": 5}, {"rare": 1, "many": 100}], ids=str
 )

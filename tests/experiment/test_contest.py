@@ -73,6 +73,7 @@ def test_a_method_is_searched_judged_and_timed(config: Config, data: Prepared) -
     assert result.search_s is not None and result.search_s > sum(trial.train_s for trial in result.trials)
 
 
+@pytest.mark.slow
 def test_a_method_may_learn_finer_labels_and_is_judged_by_the_problems(config: Config, data: Prepared) -> None:
     digits = config.methods["ours"].model_copy(update={"labels": "original"})
     parity = config.problems[0].model_copy(update={"labels": "parity"})
@@ -113,6 +114,7 @@ def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Pr
     assert judged is not None and judged.latent is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ours", "machines", "reduced"])
 def test_the_last_fit_may_have_training_and_validation_rows_together(config: Config, data: Prepared, name: str) -> None:
     reduced = MethodConfig(
@@ -172,6 +174,7 @@ def test_trials_have_their_own_number_of_threads(config: Config, data: Prepared)
     assert (seen, result.failure, config.trial_jobs) == ([1, 1], None, config.n_jobs)
 
 
+@pytest.mark.slow
 def test_basis_functions_of_machines_are_counted_once_and_summed(config: Config, data: Prepared) -> None:
     from sklearn.svm import SVC
 
@@ -202,6 +205,7 @@ def test_a_failed_point_is_no_failed_method(config: Config, data: Prepared) -> N
     assert failure.sentence.startswith("ValueError: Expected n_neighbors")
 
 
+@pytest.mark.slow
 def test_a_second_search_takes_its_trials_from_the_journal(
     config: Config, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +222,7 @@ def test_a_second_search_takes_its_trials_from_the_journal(
         outcome(anew, data, "machines", Here())
 
 
+@pytest.mark.slow
 def test_without_ray_trials_run_here_or_the_file_says_fail(config: Config, data: Prepared) -> None:
     def gone(*_: object) -> list[list[Trial]]:
         raise ClusterFailed("Ray did not start.")

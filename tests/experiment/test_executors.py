@@ -249,6 +249,7 @@ def test_on_ray_it_is_the_same_and_one_ray_is_started_for_all_fits(
     shutil.rmtree(short)
 
 
+@pytest.mark.slow
 def test_a_ray_that_cannot_be_had_is_the_reason(place: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Any) -> None:
         raise ClusterFailed("Ray is not installed.")

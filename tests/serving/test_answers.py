@@ -68,6 +68,7 @@ def test_forms_of_mlflow(people: Any, serving: Callable[..., Any]) -> None:
         assert client.post("/invocations", json=wanted).json() == {"predictions": P}
 
 
+@pytest.mark.slow
 def test_a_mixed_table_texts_and_rows_without_names(
     shop: Any, letters: Any, plain: Any, serving: Callable[..., Any]
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_page_has_a_line_for_each_start_and_number_of_classes(found: base.Fo
     assert [picture.name for picture in page.pictures] == ["latent-simplex", "latent-random", "errors", "collapse"]
 
 
+@pytest.mark.slow
 def test_claims_are_judged_for_each_start_by_the_numbers(found: base.Found) -> None:
     fits = [f | ({"nc2": 0.1} if (f["K"], f["L"], f["start"]) == (4, 3, "random") else {}) for f in found.facts["fits"]]
     claims = kspirals_page.claims(SMALL, fits)

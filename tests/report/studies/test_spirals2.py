@@ -54,6 +54,7 @@ def test_the_page_tells_every_map_and_judges_every_observation(page: base.Page) 
     assert "60 samples" in page.protocol
 
 
+@pytest.mark.slow
 def test_the_error_at_the_width_that_was_chosen_is_the_maps_own(found: base.Found, page: base.Page) -> None:
     best = spirals.choice(found.facts["tried"])
     column = SMALL.gammas.index(best["gamma"])
@@ -74,6 +75,7 @@ def test_a_claim_that_fails_is_shown_with_what_was_measured(found: base.Found) -
     assert not claims[2].holds and "M = 120 12.5 %" in claims[2].measured
 
 
+@pytest.mark.slow
 def test_the_same_outcome_gives_the_same_figure(found: base.Found, page: base.Page) -> None:
     first, second = page.pictures[0], spirals2.show(SMALL, found).pictures[0]
     assert first.drawing == second.drawing
@@ -84,6 +86,7 @@ def test_the_same_outcome_gives_the_same_figure(found: base.Found, page: base.Pa
     assert plotting.by_map([moved]).svg != plotting.by_map([still]).svg
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_other_spirals(found: base.Found) -> None:
     again, other = (spirals2.compute(SMALL, base.Context(seed, 1, Path("unused"))) for seed in (0, 1))
     assert again.facts == found.facts
