@@ -107,6 +107,7 @@ def test_latent_spaces_that_can_be_looked_at_are_kept(
     assert (judged.plane is None) if name != "ours" else (judged.plane.shape == (300, 2))
 
 
+@pytest.mark.slow
 def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Prepared) -> None:
     wide = config.methods["kernels"].model_copy(update={"params": {"reduce__n_components": 3}})
     changed = config.model_copy(update={"methods": {"kernels": wide}})
@@ -145,6 +146,7 @@ def test_the_last_fit_may_have_training_and_validation_rows_together(config: Con
     assert with_it.score.n_wrong == int(np.sum(model.predict(X_test) != y_test))
 
 
+@pytest.mark.slow
 def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(config: Config, data: Prepared) -> None:
     auto = MethodConfig(estimator="ldsvm", params={"n_basis": "auto", "gamma": 0.1, "max_iter": 2})
     job, rows = Job(auto, ({},), (0,), 0, 1), training_data(data, "original")
@@ -152,6 +154,7 @@ def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(con
     assert fit_again(job, first, rows).model.n_basis_ == first.model.n_basis_
 
 
+@pytest.mark.slow
 def test_a_last_fit_does_as_many_iterations_as_the_first_kept(config: Config, data: Prepared) -> None:
     method = MethodConfig(estimator="ldsvm", params={"n_basis": 20, "gamma": 0.1, "C": 0.3, "tol": 0.1})
     job, rows = Job(method, ({},), (0,), 0, 1), training_data(data, "original")

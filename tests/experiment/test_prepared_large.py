@@ -120,6 +120,7 @@ def test_blocks_that_ray_converts_are_those_of_this_process(tmp_path: Path, monk
     assert not calls and not ray.is_initialized()  # nothing was converted here, and Ray has ended
 
 
+@pytest.mark.slow
 def test_ray_that_cannot_be_joined_is_one_sentence_and_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,7 +167,7 @@ def test_report_model_and_results_are_where_they_belong_and_nothing_else(first: 
 
 @pytest.mark.timeout(400)
 def test_a_second_run_in_which_a_method_fails_says_so_and_finishes_the_rest(
-    first: Ran, command: Callable[..., tuple[int, str, str]], undrawn: None
+    first: Ran, command: Callable[..., tuple[int, str, str]]
 ) -> None:
     given = [
         *paths(first.place),

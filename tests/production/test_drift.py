@@ -59,6 +59,7 @@ def moved(drift: Drift) -> bool:
     return drift.sentences != ["Nothing has drifted."]
 
 
+@pytest.mark.slow
 def test_rows_of_the_same_kind_have_not_drifted() -> None:
     then = seen()
     assert not any(moved(against(then, *rows(300, seed))) for seed in range(1, 40))

@@ -142,6 +142,7 @@ def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evide
     assert [(check.name, check.passed) for check in second.verdict.checks] == [(name, False) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [int, str])
 def test_labels_of_another_kind_than_the_champions_are_refused(place: Path, before: type) -> None:
     def labelled(n: int, seed: int, kind: type) -> pd.DataFrame:
@@ -441,6 +442,7 @@ def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch
         new_rows.read(settings)
 
 
+@pytest.mark.slow
 def test_what_arrives_during_the_training_is_new_the_next_time(place: Path) -> None:
     settings = config(place)
     made = promotion.challenge(settings, None)

@@ -164,6 +164,7 @@ def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: i
     assert first == plotting.latent_space(Z, y, "t", by_scores)
 
 
+@pytest.mark.slow
 def test_a_large_set_is_drawn_in_part() -> None:
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(2 * plotting.MOST_POINTS, 2)), np.arange(2 * plotting.MOST_POINTS) % 3

@@ -52,6 +52,7 @@ def test_dimensions_beyond_the_simplex_stay_empty_when_training_starts_from_it(f
     assert more["nested"] == pytest.approx(ideal["nested"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_longer_training_lowers_the_objective(found: base.Found) -> None:
     stopped = [f for f in found.facts["fits"] if f["L"] == f["K"] - 1]
     assert len(found.facts["long"]) == len(stopped) == 4

@@ -25,6 +25,7 @@ def page(found: base.Found) -> base.Page:
     return spirals2.show(SMALL, found)
 
 
+@pytest.mark.slow
 def test_a_basis_function_for_each_sample_separates_what_a_linear_map_cannot(found: base.Found) -> None:
     linear, _, every = found.facts["maps"]
     assert [fact["n_basis"] for fact in found.facts["maps"]] == [0, 4, 120]
@@ -46,6 +47,7 @@ def test_the_boundary_that_is_drawn_is_the_one_that_was_measured(found: base.Fou
     assert np.array_equal(found.arrays["Z_2"] @ weights + bias > 0, y == 1)
 
 
+@pytest.mark.slow
 def test_the_page_tells_every_map_and_judges_every_observation(page: base.Page) -> None:
     assert [row[0] for row in page.tables[0].rows] == ["linear", "M = 4", "M = 120"]
     assert [len(row) for row in page.tables[0].rows] == 3 * [len(page.tables[0].header)]

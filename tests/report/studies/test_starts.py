@@ -70,6 +70,7 @@ def test_every_start_runs_once_on_each_seed_and_the_facts_survive_json(found: Fo
     assert runs[0]["nested"] != runs[1]["nested"] != runs[2]["nested"]
 
 
+@pytest.mark.slow
 def test_starts_of_a_seed_share_the_C_that_validation_chooses(found: Found) -> None:
     for seed in (3, 4):
         runs = {r["start"]: r for r in found.facts["runs"] if r["seed"] == seed}
