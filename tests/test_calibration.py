@@ -154,6 +154,7 @@ def test_training_rows_calibrate_as_well_as_fresh_ones(K: int, changes: dict[str
     assert ours < 1.06 * best and ours - best < 0.3 * (log_loss(labels, trained) - best)
 
 
+@pytest.mark.slow
 def test_who_has_probabilities() -> None:
     X, y = clouds(80, 0)
     assert hasattr(small(), "predict_proba") and not hasattr(small(calibration=None), "predict_log_proba")
@@ -236,6 +237,7 @@ def test_columns_that_no_fit_gives_are_not_read(method: str, column: list[Any]) 
         Calibrator.from_json({"method": method, "columns": [column]}, 2)
 
 
+@pytest.mark.slow
 def test_tools_of_scikit_learn_take_them() -> None:
     X, y = clouds(120, 0)
     model = small().fit(X, y)

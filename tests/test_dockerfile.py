@@ -13,6 +13,7 @@ from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -77,6 +78,7 @@ def test_every_source_of_a_copy_is_in_the_checkout_and_not_ignored():
         assert source == "." or not ignored(source), source
 
 
+@pytest.mark.slow
 def test_the_wheel_is_built_of_what_was_copied_before(tmp_path):
     """The build itself, in a folder with what the Dockerfile has copied until then and nothing else."""
     context = tmp_path / "app"
@@ -128,6 +130,7 @@ def closure(requirements: list[str]) -> set[str]:
     return {name for name, _ in found}
 
 
+@pytest.mark.slow
 def test_the_image_is_rid_of_what_only_development_needs():
     """Packages of the extras `dev` and `docs`, and what only they depend on; what anything else depends on stays."""
     (line,) = (line for line in LINES if "pip uninstall" in line)

@@ -184,6 +184,7 @@ def test_callback_sees_every_iteration_and_stops(digits: Any) -> None:
     assert seen == [0, 1, 2, 3] and model.stop_reason_ == "callback" and model.n_iter_ == 3
 
 
+@pytest.mark.slow
 def test_time_limit_ends_between_iterations(digits: Any) -> None:
     X, y = digits
     small().fit(X[:50], y[:50] % 3)  # compiled code is loaded

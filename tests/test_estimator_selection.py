@@ -27,6 +27,7 @@ def labels(classes: int) -> Any:
     return np.digitize(X[:, 3], [0.0] if classes == 2 else [-0.4, 0.4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("changes", [{}, {"map": "adaptive_rbf", "center_steps": 20}], ids=["rbf", "adaptive"])
 def test_selectors_read_the_importances_of_a_nonlinear_map(changes: dict[str, Any], classes: int) -> None:

@@ -66,6 +66,7 @@ def test_ece_by_hand() -> None:
     np.testing.assert_allclose(reliability(answers), [[0.6, 1.0, 1], [0.9, 0.75, 4]])
 
 
+@pytest.mark.slow
 def test_a_method_without_probabilities_has_a_reason_and_the_rest() -> None:
     _, X, y = fitted(2)
     answers = answers_of(LinearSVC().fit(X, y), X, y)
@@ -90,6 +91,7 @@ def test_less_is_better_is_known_in_one_place() -> None:
     assert metric("roc_auc").loss(0.9) == -0.9
 
 
+@pytest.mark.slow
 def test_the_bootstrap_interval_is_that_of_a_mean_and_seeded() -> None:
     # of an error of 20 % of 400 rows the standard deviation is 2 %
     codes = np.zeros(400, dtype=int)

@@ -29,6 +29,12 @@ def model(**params: Any) -> LDSVMClassifier:
 
 
 @pytest.fixture(scope="module")
+def peers(two: Any, three: Any) -> list[CalibratedClassifierCV]:
+    """Classifiers of scikit-learn's for the same rows."""
+    return [CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y) for _, X, y in (two, three)]
+
+
+@pytest.fixture(scope="module")
 def two() -> tuple[LDSVMClassifier, np.ndarray, np.ndarray]:
     X, y = rows(2)
     return model().fit(X[:400], y[:400]), X[400:], y[400:]
@@ -41,9 +47,8 @@ def three() -> tuple[LDSVMClassifier, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", get_scorer_names())
-def test_every_scorer_takes_ours_where_it_takes_scikit_learns(name: str, two: Any, three: Any) -> None:
-    for fitted, X, y in (two, three):
-        peer = CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y)
+def test_every_scorer_takes_ours_where_it_takes_scikit_learns(name: str, peers: Any, two: Any, three: Any) -> None:
+    for peer, (fitted, X, y) in zip(peers, (two, three), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -54,6 +59,7 @@ def test_every_scorer_takes_ours_where_it_takes_scikit_learns(name: str, two: An
         assert np.isfinite(found) == np.isfinite(wanted)
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_wrappers(two: Any) -> None:
     fitted, X, y = two
     tuned = TunedThresholdClassifierCV(model(), scoring="balanced_accuracy", cv=3).fit(X, y)

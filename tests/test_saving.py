@@ -118,6 +118,7 @@ def _changed(file: Path, **changes: Any) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 def test_no_other_file_is_read(tmp_path: Path) -> None:
     file = ldsvm.save(fitted(), tmp_path / "m")
     whole = file.read_bytes()

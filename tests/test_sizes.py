@@ -47,6 +47,7 @@ def test_the_smallest_within_the_tolerance_and_the_budgets_is_chosen(models: lis
     assert smallest(models, X[VALID], Y[VALID], tolerance=1.0, max_predict_us=1e6) is models[0]
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_fitted_once_and_its_sizes_are_those_of_its_last_step() -> None:
     scale = StandardScaler()
     whole = make_pipeline(scale, LDSVMClassifier(random_state=0, n_jobs=1))
@@ -98,6 +99,7 @@ def test_nothing_to_choose_from_is_one_sentence() -> None:
         size_path(LDSVMClassifier(), X, Y, [10, 0])
 
 
+@pytest.mark.slow
 def test_time_is_of_a_row(models: list[LDSVMClassifier]) -> None:
     assert 0 < predict_us(models[0], X[VALID]) < 1e5
 
@@ -125,6 +127,7 @@ def test_automatic_size_ends_with_the_rows_and_needs_some_to_choose_by() -> None
     assert model.fit(X[:20], Y[:20] % 2, eval_set=(X[20:40], Y[20:40] % 2)).n_basis_ <= 20
 
 
+@pytest.mark.slow
 def test_without_a_seed_all_sizes_are_chosen_by_the_same_rows() -> None:
     model = LDSVMClassifier(gamma=0.001, early_stopping=True, n_jobs=1)
     seeds = {one.random_state for one in size_path(model, X[TRAIN], Y[TRAIN], [10, 20])}

@@ -21,11 +21,20 @@ def exempt(estimator: Any) -> dict[str, str]:
     return {"check_sample_weight_equivalence_on_dense_data": TOLERANCE} if estimator.map == "rbf" else {}
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # checks set max_iter to small values
-@pytest.mark.filterwarnings("ignore:n_basis=.*is reduced:UserWarning")  # checks have few rows
-@parametrize_with_checks(
-    [LDSVMClassifier(n_basis=30), LDSVMClassifier(map="linear"), LDSVMClassifier(n_basis=30, multi_class="ovo")],
-    expected_failed_checks=exempt,
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # checks set max_iter to small values
+    pytest.mark.filterwarnings("ignore:n_basis=.*is reduced:UserWarning"),  # checks have few rows
+]
+
+
+@parametrize_with_checks([LDSVMClassifier(n_basis=30)], expected_failed_checks=exempt)
 def test_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow  # all together
+@parametrize_with_checks(
+    [LDSVMClassifier(map="linear"), LDSVMClassifier(n_basis=30, multi_class="ovo")], expected_failed_checks=exempt
+)
+def test_scikit_learn_with_other_parameters(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

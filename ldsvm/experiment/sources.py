@@ -67,7 +67,8 @@ def _uncollected() -> Iterator[None]:
 def _digest() -> str:
     """Return the digest of our sources as they lie there now; those of the same size and time are not read again."""
     home, found = str(HOME), []
-    for folder, _, names in os.walk(home):
+    for folder, below, names in os.walk(home):
+        below[:] = [name for name in below if name != "__pycache__"]
         for name in names:
             path = f"{folder}/{name}"
             if name.endswith(".py") and not path.removeprefix(f"{home}/").startswith(SHOWING):

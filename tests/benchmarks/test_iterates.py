@@ -3,6 +3,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_iris
 
 from benchmarks.iterates import collect
@@ -10,6 +11,7 @@ from ldsvm import LDSVMClassifier
 from ldsvm.solvers.box_qp import residual, solve
 
 
+@pytest.mark.slow
 def test_the_iterates_are_those_of_a_fit():
     X, y = load_iris(return_X_y=True)
     X = X.astype(np.float32)

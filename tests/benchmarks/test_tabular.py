@@ -94,6 +94,7 @@ def test_figures_of_a_killed_run_are_not_measured_again(tmp_path: Path) -> None:
     assert asked == [0, 1, 1, 0, 1]
 
 
+@pytest.mark.slow
 def test_the_picture(tmp_path: Path) -> None:
     rows = measured(ERRORS)
     picture(Result(summary(rows), bars(rows), {"measured": rows}), tmp_path / "it.png")

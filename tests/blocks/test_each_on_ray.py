@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
-import ray
 
 from ldsvm.blocks.connection import ClusterFailed
 from ldsvm.blocks.each_on_ray import _call, _result
 
-RAISED = ray.exceptions.RayTaskError("call", "a traceback", ValueError("row 3 holds 7"))
 
-
+@pytest.mark.slow  # the import of Ray
 @pytest.mark.parametrize(
-    ("raised", "kind", "words"),
+    ("make", "kind", "words"),
     [
-        (RAISED, ValueError, "^row 3 holds 7$"),
-        (ray.exceptions.WorkerCrashedError(), ClusterFailed, r"^Ray lost a block of rows \(WorkerCrashedError: .*"),
+        (
+            lambda its: its.RayTaskError("call", "a traceback", ValueError("row 3 holds 7")),
+            ValueError,
+            "^row 3 holds 7$",
+        ),
+        (lambda its: its.WorkerCrashedError(), ClusterFailed, r"^Ray lost a block of rows \(WorkerCrashedError: .*"),
     ],
 )
 def test_the_users_error_is_raised_as_it_was_and_a_lost_worker_in_one_sentence(
-    raised: Exception, kind: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[Any], Exception], kind: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import ray
+
     def get(reference: object) -> object:
-        raise raised
+        raise make(ray.exceptions)
 
     monkeypatch.setattr(ray, "get", get)
     with pytest.raises(kind, match=words) as caught:

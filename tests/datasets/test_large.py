@@ -101,6 +101,7 @@ def test_spelled_numbers_are_read_column_by_column(tmp_path: Path, monkeypatch: 
     np.testing.assert_array_equal(found.X[4], np.float32([4.5, 4, np.nan]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["train.npy", "test.npy", "6.arrow"])
 def test_a_damaged_file_of_the_cache_is_written_anew(
     spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str

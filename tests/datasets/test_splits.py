@@ -227,6 +227,7 @@ def test_another_seed_is_another_split(draw: Callable[[int], Split]) -> None:
     assert draw(1).digest() != draw(2).digest()
 
 
+@pytest.mark.slow
 def test_parts_of_any_kind_and_size_are_disjoint_rows_of_the_data() -> None:
     random = np.random.default_rng(5)
     for seed in range(60):
@@ -260,6 +261,7 @@ def test_a_split_survives_the_way_through_a_file(draw: Callable[[int], Split], t
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["split.npz"]
 
 
+@pytest.mark.slow
 def test_a_damaged_split_is_refused_or_harmless(tmp_path: Path) -> None:
     path, split = tmp_path / "split.npz", Split(*index([0, 2], [1], [5]), False)
 

@@ -57,6 +57,7 @@ def fitted(rows: pd.DataFrame, **params: Any) -> Pipeline:
     return make_pipeline(*steps).fit(rows, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params", [{}, {"gaps": "own"}, {"numbers": "robust", "many": 5}, {"rare": 1, "many": 100}], ids=str
 )
@@ -83,6 +84,7 @@ def test_the_calendar_is_that_of_the_step(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["latent"], model[-1].transform(step.transform(rows)), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_steps_after_the_table_and_an_imputer_before_the_scaler(tmp_path: Path) -> None:
     rows = table(300, 0)
     y = labels(rows)

@@ -246,6 +246,7 @@ def test_order_of_columns_and_further_ones_do_not_matter() -> None:
     np.testing.assert_array_equal(transform(pipe, other), transform(pipe, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_each_feature_is_known_by_its_column(classes: int) -> None:
     # a column that changes alone changes its own features and no others
@@ -293,6 +294,7 @@ def test_other_types_of_pandas_mean_the_same() -> None:
 # stored with the model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", ["median", "own"])
 @pytest.mark.parametrize("numbers", ["standard", "quantile", "robust"])
 @pytest.mark.parametrize("text", [False, True])

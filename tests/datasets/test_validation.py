@@ -496,6 +496,7 @@ def test_errors_are_raised_together_and_warnings_returned() -> None:
     assert str(caught.value) == "first.\nsecond."
 
 
+@pytest.mark.slow
 def test_memory_stays_far_below_the_data() -> None:
     X = np.zeros((30_000, 1_000), dtype=np.float32)  # 114 MiB, and a mask of it 29 MiB
     X[:, 0] = np.arange(30_000)

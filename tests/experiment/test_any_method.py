@@ -118,6 +118,7 @@ def test_a_changed_class_is_another_result(place: Path, monkeypatch: pytest.Monk
     assert record.place(wanted, data, wanted.problems[0], "mine") != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("methods", "holds"),
     [

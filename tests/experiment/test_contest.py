@@ -73,6 +73,7 @@ def test_a_method_is_searched_judged_and_timed(config: Config, data: Prepared) -
     assert result.search_s is not None and result.search_s > sum(trial.train_s for trial in result.trials)
 
 
+@pytest.mark.slow
 def test_a_method_may_learn_finer_labels_and_is_judged_by_the_problems(config: Config, data: Prepared) -> None:
     digits = config.methods["ours"].model_copy(update={"labels": "original"})
     parity = config.problems[0].model_copy(update={"labels": "parity"})
@@ -106,6 +107,7 @@ def test_latent_spaces_that_can_be_looked_at_are_kept(
     assert (judged.plane is None) if name != "ours" else (judged.plane.shape == (300, 2))
 
 
+@pytest.mark.slow
 def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Prepared) -> None:
     wide = config.methods["kernels"].model_copy(update={"params": {"reduce__n_components": 3}})
     changed = config.model_copy(update={"methods": {"kernels": wide}})
@@ -113,6 +115,7 @@ def test_reductions_to_more_than_two_dimensions_are_not(config: Config, data: Pr
     assert judged is not None and judged.latent is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ours", "machines", "reduced"])
 def test_the_last_fit_may_have_training_and_validation_rows_together(config: Config, data: Prepared, name: str) -> None:
     reduced = MethodConfig(
@@ -143,6 +146,7 @@ def test_the_last_fit_may_have_training_and_validation_rows_together(config: Con
     assert with_it.score.n_wrong == int(np.sum(model.predict(X_test) != y_test))
 
 
+@pytest.mark.slow
 def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(config: Config, data: Prepared) -> None:
     auto = MethodConfig(estimator="ldsvm", params={"n_basis": "auto", "gamma": 0.1, "max_iter": 2})
     job, rows = Job(auto, ({},), (0,), 0, 1), training_data(data, "original")
@@ -150,6 +154,7 @@ def test_a_last_fit_keeps_the_number_of_basis_functions_that_the_first_found(con
     assert fit_again(job, first, rows).model.n_basis_ == first.model.n_basis_
 
 
+@pytest.mark.slow
 def test_a_last_fit_does_as_many_iterations_as_the_first_kept(config: Config, data: Prepared) -> None:
     method = MethodConfig(estimator="ldsvm", params={"n_basis": 20, "gamma": 0.1, "C": 0.3, "tol": 0.1})
     job, rows = Job(method, ({},), (0,), 0, 1), training_data(data, "original")
@@ -172,6 +177,7 @@ def test_trials_have_their_own_number_of_threads(config: Config, data: Prepared)
     assert (seen, result.failure, config.trial_jobs) == ([1, 1], None, config.n_jobs)
 
 
+@pytest.mark.slow
 def test_basis_functions_of_machines_are_counted_once_and_summed(config: Config, data: Prepared) -> None:
     from sklearn.svm import SVC
 
@@ -202,6 +208,7 @@ def test_a_failed_point_is_no_failed_method(config: Config, data: Prepared) -> N
     assert failure.sentence.startswith("ValueError: Expected n_neighbors")
 
 
+@pytest.mark.slow
 def test_a_second_search_takes_its_trials_from_the_journal(
     config: Config, data: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +225,7 @@ def test_a_second_search_takes_its_trials_from_the_journal(
         outcome(anew, data, "machines", Here())
 
 
+@pytest.mark.slow
 def test_without_ray_trials_run_here_or_the_file_says_fail(config: Config, data: Prepared) -> None:
     def gone(*_: object) -> list[list[Trial]]:
         raise ClusterFailed("Ray did not start.")

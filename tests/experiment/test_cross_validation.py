@@ -71,6 +71,7 @@ def rows_of(table: Path) -> tuple[Any, Any]:
     return found[:, :3].astype(np.float32), found[:, 4]
 
 
+@pytest.mark.slow
 def test_results_are_those_of_a_loop_written_by_hand(table: Path, tmp_path: Path) -> None:
     asked = config(table, tmp_path)
     splits = preparation.prepare(asked)
@@ -93,6 +94,7 @@ def test_results_are_those_of_a_loop_written_by_hand(table: Path, tmp_path: Path
     assert len({prepared.digest for prepared in splits}) == 6 and [one.seed for one in splits] == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_between_folds_ends_with_the_same_results(table: Path, tmp_path: Path) -> None:
     names = ("linear SVM", "NN")
     short = ("metrics=[error]", "methods.linear SVM.search={C: [1]}")
@@ -113,6 +115,8 @@ def _decided(result: Result) -> tuple[Any, ...]:
     return result.split, result.data, trials, result.params, result.valid_error, result.score.confusion
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_has_means_deviations_and_tests(table: Path, tmp_path: Path) -> None:
     asked = config(table, tmp_path, split="folds: 2, repeats: 2")
     splits = preparation.prepare(asked)

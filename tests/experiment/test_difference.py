@@ -48,6 +48,7 @@ def test_equal_differences_have_only_their_signs() -> None:
     assert corrected_t([0.1] * 10, 1 / 9).p == 2 / 2**10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "folds"), [(24, 2), (60, 5), (60, 10)])
 def test_equal_methods_are_told_apart_in_at_most_five_per_cent(n: int, folds: int) -> None:
     # two methods that are equally good by construction: the same rule on two draws of the same inputs

@@ -53,6 +53,7 @@ def words(n: int = N) -> list[str]:
     return ["row,age,colour,day,one,outcome", *rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_a_large_table_of_text_gives_the_same_file(
     drafted: Drafted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decimal: str
@@ -100,6 +101,7 @@ def test_a_large_table_is_searched_by_blocks_and_read_by_columns(
     assert "several copies of 72 rows of" in text  # and so methods that hold all rows are left out
 
 
+@pytest.mark.slow
 def test_dates_whose_month_is_unknown_are_for_people_to_say(
     drafted: Drafted, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -341,6 +343,7 @@ def checked(config: Config) -> list[Remark]:
     return list(look_over(config, Here()))
 
 
+@pytest.mark.slow
 def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_path: Path) -> None:
     lines = words()
     lines = [f"{lines[0]},after", *(f"{line},{'x' if line.endswith('a') else 'z'}" for line in lines[1:])]

@@ -99,6 +99,7 @@ def test_a_search_may_begin_with_few_rows_in_blocks_here(tmp_path: Path, data: P
     assert few.history[-1]["nested"] == same.history[-1]["nested"]
 
 
+@pytest.mark.slow
 def test_a_last_fit_over_blocks_has_the_validation_rows_too(tmp_path: Path, data: Prepared) -> None:
     arrays, models = training_data(data, "original"), []
     for executor in ("null", "{kind: serial, rows: 90}"):  # blocks of 90, 90, 90, 30, and 90, 10 of the validation
@@ -187,6 +188,7 @@ def test_each_point_is_a_job_and_its_trial_depends_on_the_blocks_but_not_on_the_
     assert here == there and len({memory, here, small}) == 3
 
 
+@pytest.mark.slow
 def test_memory_is_estimated_for_a_block(tmp_path: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(
@@ -249,6 +251,7 @@ def test_on_ray_it_is_the_same_and_one_ray_is_started_for_all_fits(
     shutil.rmtree(short)
 
 
+@pytest.mark.slow
 def test_a_ray_that_cannot_be_had_is_the_reason(place: Path, data: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Any) -> None:
         raise ClusterFailed("Ray is not installed.")

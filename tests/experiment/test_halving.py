@@ -193,6 +193,7 @@ def test_rows_that_are_no_fewer_than_all_are_the_last_rung(data: Data) -> None:
     assert data.subset(100, 0) is data
 
 
+@pytest.mark.slow
 def test_a_rung_of_iterations_is_a_fit_with_so_many_and_paths_stay_together(data: Data) -> None:
     wanted = limited("ldsvm", "max_iter", 2, gamma=[0.1, 1.0], C=[1.0, 10.0]).model_copy(
         update={"params": {"n_basis": 10, "max_iter": 9}}

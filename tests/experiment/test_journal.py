@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from ldsvm.datasets import DataError
+from ldsvm.experiment import sources
 from ldsvm.experiment.config.schema import MethodConfig, Scalar
 from ldsvm.experiment.search import trial as module
 from ldsvm.experiment.search.failure import Failure, Kind
@@ -166,6 +167,17 @@ def test_a_file_that_the_disk_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="the journal of trials cannot be"):
         Journal(tmp_path / "file" / "below").add("a", GOOD)
+
+
+def test_of_another_code_than_this_process_began_with_nothing_is_stored(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources.code()
+    monkeypatch.setattr(sources, "_digest", lambda: "of files that were changed")
+    with pytest.raises(sources.CodeChanged, match="was changed while it ran, so the result is not stored; run again"):
+        Journal(path).add("a", GOOD)
+    assert not path.exists()
+    Journal(None).add("a", GOOD)  # which stores nothing
 
 
 def test_a_full_disk_is_told_and_leaves_no_half_line_to_be_believed(

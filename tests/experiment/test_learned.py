@@ -45,6 +45,7 @@ def search(strategy: dict[str, object] = STRATEGY, space: dict[str, object] = RA
     return run_search(method(strategy, space), more.pop("run", fit), **{"seed": 0, "n_jobs": 1, **more})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_trials_depend_on_the_seed_and_not_on_the_workers() -> None:
     found = search()
     assert [trial.order for trial in found] == list(range(22))
@@ -74,6 +75,7 @@ def test_a_killed_search_goes_on_with_the_same_trials(tmp_path: Path) -> None:
     assert done == list(range(10, 22))
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     # on a smooth bowl the later half of what TPE tries is nearer to the bottom than chance: the median of five seeds
     def later(sampler: str, seed: int) -> float:
@@ -89,6 +91,7 @@ def test_few_values_are_each_tried_once() -> None:
     assert len(set(points)) == len(points) == 6
 
 
+@pytest.mark.slow
 def test_the_study_lies_in_sqlite_and_a_second_search_replaces_it(tmp_path: Path) -> None:
     import optuna
 

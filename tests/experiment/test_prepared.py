@@ -76,6 +76,7 @@ def test_the_second_time_nothing_is_written(tmp_path: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in first.folder.iterdir()} == times
 
 
+@pytest.mark.slow
 def test_only_a_line_that_matters_prepares_anew(tmp_path: Path) -> None:
     first = one(tmp_path)
     for line in ("n_jobs=1", "title=another", "methods.ours.search.C=[1]", "judge.repeats=1"):

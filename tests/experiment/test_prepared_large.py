@@ -58,6 +58,7 @@ def content(found: Prepared) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in found.folder.glob("[Xy]_*.npy")}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:MAC stopped at max_iter")
 @pytest.mark.parametrize("fitted", [feature_arrays.FITTED, 200])
 def test_arrays_digest_and_model_are_those_of_memory(
@@ -119,6 +120,7 @@ def test_blocks_that_ray_converts_are_those_of_this_process(tmp_path: Path, monk
     assert not calls and not ray.is_initialized()  # nothing was converted here, and Ray has ended
 
 
+@pytest.mark.slow
 def test_ray_that_cannot_be_joined_is_one_sentence_and_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +135,7 @@ def test_ray_that_cannot_be_joined_is_one_sentence_and_leaves_no_folder(
     assert not [*(tmp_path / "cache").glob("mine-*/")]
 
 
+@pytest.mark.slow
 def test_reading_and_checking_copy_no_more_than_some_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, columns = 10_000, 80
     for module, name, value in ((large, "LARGE", 0), (dataset, "ROWS", 500), (flaws, "BLOCK", 30_000)):

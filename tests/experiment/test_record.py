@@ -57,6 +57,7 @@ def place_of(wanted: Config, prepared: Prepared, name: str = "ours") -> Path:
     return record.place(wanted, prepared, wanted.problems[0], name)
 
 
+@pytest.mark.slow
 def test_a_result_is_kept_with_its_model_and_latent_space_and_known_from_then_on(
     place: Path, splits: list[Prepared]
 ) -> None:

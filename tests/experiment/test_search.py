@@ -223,6 +223,7 @@ def test_ties_go_to_fewer_basis_functions_then_smaller_c_then_earlier() -> None:
     assert best(rows[:2]) is rows[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "sign"), [("balanced_accuracy", -1), ("average_precision", -1)])
 @pytest.mark.parametrize("method", [SVM, OURS])
 def test_the_objective_chooses(data: Data, method: MethodConfig, objective: str, sign: int) -> None:

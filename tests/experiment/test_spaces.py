@@ -27,6 +27,7 @@ def test_grid_is_every_combination_in_the_order_of_the_file() -> None:
     assert grid({}) == [{}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "law"),
     [
@@ -41,6 +42,7 @@ def test_numbers_are_distributed_as_their_range_says(of: Range, law: object) -> 
     assert {type(v) for v in found} == {float}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [False, True])
 def test_whole_numbers_have_their_share_at_both_ends_too(log: bool) -> None:
     of = Range(log_uniform_int=[1, 6]) if log else Range(uniform_int=[1, 6])

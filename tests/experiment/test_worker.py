@@ -142,6 +142,7 @@ def test_a_library_that_crashes_for_want_of_memory_is_told_with_the_limit(worker
         worker.call(dies, limit_s=200)  # a limit is forgotten with its call
 
 
+@pytest.mark.slow
 def test_estimates_know_the_limit_of_the_call_only(worker: Worker) -> None:
     runners: list[Runner] = [Here(), worker]
     for runner in runners:

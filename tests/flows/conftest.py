@@ -221,12 +221,12 @@ def command(prefect: Prefect, capsys: pytest.CaptureFixture[str]) -> Callable[..
 
 @pytest.fixture(scope="session")
 def mlflow_server(running: Running) -> Running:
-    """MLflow's server on a port, started as `make ui` does, for the time of a `with` block."""
+    """MLflow's server of a folder of runs on a port, started as `make ui` does, for the time of a `with` block."""
 
-    def serve(port: int, place: Path, *store: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        command = ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1", "--backend-store-uri"]
-        started = [sys.executable, "-m", "mlflow", *command, *store]
-        return running(started, place / "server.log", f"http://127.0.0.1:{port}/health", cwd=place)
+    def serve(runs: Path, port: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        command = [sys.executable, "-m", "ldsvm.tracking.ui", str(runs), str(port)]
+        env = {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"} | QUIET
+        return running(command, runs / "server.log", f"http://127.0.0.1:{port}/health", cwd=runs, env=env)
 
     return serve
 

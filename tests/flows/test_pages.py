@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from flows.processes import free_ports
 from ldsvm import LDSVMClassifier
 from ldsvm.production.registry import Registry
-from ldsvm.tracking.client import Tracker, link, store_uri
+from ldsvm.tracking.client import Tracker, link
 
 Page, Missing = Callable[[str, Path], str], Callable[[set[str], str, Path], set[str]]
 pytestmark = [
@@ -86,7 +86,7 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Tracker:
 @pytest.fixture(scope="module")
 def port(tracker: Tracker, mlflow_server: Callable[..., AbstractContextManager[object]]) -> Iterator[int]:
     (port,) = free_ports(1)
-    with mlflow_server(port, tracker.runs, store_uri(tracker.runs)):
+    with mlflow_server(tracker.runs, port):
         yield port
 
 

@@ -74,7 +74,7 @@ def test_new_finds_out_what_is_there_and_we_are_as_good_as_the_gaussian_svm(
 
 
 @pytest.mark.server
-def test_german_credit_all_the_way(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_german_credit_all_the_way(tmp_path: Path, command: Callable[..., tuple[int, str, str]], undrawn: None) -> None:
     file, config = first_rows("german.csv", 900, tmp_path), tmp_path / "german.yaml"
     assert command("new", str(file), "--output", str(config))[0] == 0
     places = [f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]

@@ -42,12 +42,13 @@ def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
     tmp_path: Path,
 ) -> None:
     (port,) = free_ports(1)
-    uri, artifacts = f"http://127.0.0.1:{port}", ("--artifacts-destination", str(tmp_path / "artifacts"))
+    uri, served = f"http://127.0.0.1:{port}", tmp_path / "server"
 
     given = [str(TINY), f"paths.runs={tmp_path / 'runs'}", f"paths.cache={tmp_path / 'cache'}"]
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")  # tries again at once
-    client._make_tables(f"sqlite:///{tmp_path / 'server.db'}", "mlflow-artifacts:")
+    served.mkdir()
+    client._make_tables(client.store_uri(served), "mlflow-artifacts:")
 
     def begin() -> subprocess.Popen[str]:  # a process of its own, so that it is gone when its runs are looked for
         return subprocess.Popen(
@@ -56,7 +57,7 @@ def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
         )  # fmt: skip
 
     def serve() -> AbstractContextManager[subprocess.Popen[bytes]]:
-        return mlflow_server(port, tmp_path, f"sqlite:///{tmp_path / 'server.db'}", *artifacts)
+        return mlflow_server(served, port)
 
     with serve() as server, begin() as process:
         end = time.monotonic() + 200
@@ -80,5 +81,5 @@ def test_results_survive_a_server_that_is_gone_and_sync_tracks_them(
     assert {run["info"]["status"] for run in runs} <= {"FINISHED", "KILLED"}
     kinds = [{tag["key"]: tag["value"] for tag in run["data"]["tags"]}.get("ldsvm.kind") for run in runs]
     assert {"problem", "method", "trial"} <= set(kinds)
-    models = [path.name for path in (tmp_path / "artifacts").rglob("model.skops")]
+    models = [path.name for path in (served / "artifacts").rglob("model.skops")]
     assert models

@@ -18,7 +18,6 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 import pytest
-from prefect.client.orchestration import get_client
 from sklearn.datasets import load_digits
 
 from ldsvm.production.alarms import journal
@@ -173,6 +172,8 @@ def _timeline_tells_the_whole_life(place: Path) -> None:
 
 
 def _alarms_name_the_version_and_prefects_runs_what_they_made(place: Path) -> None:
+    from prefect.client.orchestration import get_client
+
     every = list(journal(place / "runs"))
     kinds = ["failed", "promoted", "refused", "in_shadow", "failed", "promoted", "rolled_back", "drift"]
     assert [one["kind"] for one in every] == kinds and not any(one["sent"] for one in every)

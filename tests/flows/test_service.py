@@ -169,6 +169,7 @@ EVERY = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_deployed_names_files_that_load_and_no_place_of_this_machine() -> None:
     text = (ROOT / "prefect.yaml").read_text("utf-8")
     said = yaml.safe_load(text)
@@ -250,6 +251,7 @@ def test_but_not_for_ever_nor_after_another_error(
     assert caught.value.code == code and time.monotonic() - begin < 25
 
 
+@pytest.mark.slow
 def test_only_what_is_new_changed_or_absent_is_deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not sent keeps what a user changed of it in Prefect's pages."""
     code, present = 0, set[str]()
@@ -332,6 +334,7 @@ def test_make_clean_leaves_a_folder_in_use_alone(tmp_path: Path) -> None:
     assert (done.returncode, runs.exists()) == (0, False), done.stderr
 
 
+@pytest.mark.slow
 def test_the_schema_accepts_the_experiments_and_refuses_what_they_may_not_say(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

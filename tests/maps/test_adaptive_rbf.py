@@ -132,6 +132,7 @@ def test_the_gradient_in_single_precision_is_that_in_double(D: int) -> None:
         np.testing.assert_allclose(found, right, atol=1e-4 * np.abs(right).max())
 
 
+@pytest.mark.slow
 def test_centres_and_widths_of_a_planted_network_are_found(planted: Planted) -> None:
     X, Z, centers = planted(400)
     problem = regression(X, steps=1500)

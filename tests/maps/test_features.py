@@ -128,6 +128,7 @@ def test_precision_follows_the_input() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_any_number_of_threads_gives_the_same_bits(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "BLOCK", 200)

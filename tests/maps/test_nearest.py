@@ -25,6 +25,7 @@ def test_it_is_the_exact_answer_also_of_ties_and_near_ties(M: int, offset: int) 
     assert np.array_equal(Nearest(centers.astype(float))(X.astype(float)), exact(X, centers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("D", "M"), [(5, 40), (20, 40), (784, 100)])
 def test_ties_of_tables_of_0_and_1_do_not_depend_on_the_cut(D: int, M: int) -> None:
     X = np.random.default_rng(0).integers(0, 2, (600, D))

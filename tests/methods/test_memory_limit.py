@@ -38,6 +38,7 @@ def small() -> Data:
     return Data(X[:40], y[:40], X[40:], y[40:])
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_limit_holds_for_what_is_allocated_within_it_and_ends_with_it() -> None:
     import resource
@@ -186,6 +187,7 @@ def test_the_peak_counts_what_was_given_back_but_not_what_was_there_or_is_mapped
     assert found is not None and found < 20  # a new watch knows nothing of the last
 
 
+@pytest.mark.slow
 @LINUX
 def test_the_peak_of_a_fit_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hungry:

@@ -24,6 +24,7 @@ def exclusive_or(n: int) -> tuple[Any, Any]:
     return X, X[:, 0] * X[:, 1] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "hist_gradient_boosting"])
 def test_exclusive_or(name: str) -> None:
     X, y = exclusive_or(400)

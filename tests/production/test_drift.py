@@ -59,6 +59,7 @@ def moved(drift: Drift) -> bool:
     return drift.sentences != ["Nothing has drifted."]
 
 
+@pytest.mark.slow
 def test_rows_of_the_same_kind_have_not_drifted() -> None:
     then = seen()
     assert not any(moved(against(then, *rows(300, seed))) for seed in range(1, 40))
@@ -286,6 +287,7 @@ def test_values_p_is_small_for_new_values_and_at_most_one() -> None:
     assert p_of_same_values(old, old) == 1.0
 
 
+@pytest.mark.slow
 def test_a_category_of_rare_values_only_is_not_called_drift_for_the_choice_of_its_frequent_ones() -> None:
     # a hundred equally rare values: those that are frequent in the counted rows by chance would look rarer later
     y, F = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 2))

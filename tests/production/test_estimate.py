@@ -30,6 +30,7 @@ def rows(n: int, share: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return y, np.column_stack([1 - p, p])
 
 
+@pytest.mark.slow
 def test_where_probabilities_hold_the_interval_has_the_error_as_often_as_it_says() -> None:
     inside = 0
     for seed in range(400):
@@ -40,6 +41,7 @@ def test_where_probabilities_hold_the_interval_has_the_error_as_often_as_it_says
     assert 0.92 < inside / 400 < 0.98  # of 95 %; three standard deviations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_another_mix_of_classes_is_found_and_its_error(share: float) -> None:
     y, P = rows(200_000, share, 1)

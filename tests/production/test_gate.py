@@ -61,6 +61,7 @@ def test_a_gain_within_chance_does_not_promote() -> None:
     assert few.sentence == f"Refused: {said}."
 
 
+@pytest.mark.slow
 def test_two_equal_models_are_rarely_taken_for_different_ones() -> None:
     # on rows that each gets wrong by chance alone, a false promotion happens in at most 5 % of the cases
     rng = np.random.default_rng(0)

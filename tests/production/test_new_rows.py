@@ -100,6 +100,7 @@ def test_rows_in_other_files_are_new_where_their_keys_were_not_kept_and_it_is_sa
     assert "Rows of the champion that are now in other files count as new, since it was trained on more" in said
 
 
+@pytest.mark.slow
 def test_rows_that_are_later_in_a_database(tmp_path: Path) -> None:
     def add(*rows: tuple[int, str, str]) -> None:
         with closing(sqlite3.connect(tmp_path / "a.db")) as connection:

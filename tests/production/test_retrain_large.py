@@ -58,6 +58,7 @@ def trained(config: Config, champion: Champion | None) -> promotion.Comparison:
     return promotion.compare(made)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:MAC stopped at max_iter")
 def test_blocks_judge_and_check_as_all_rows_together(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -77,6 +78,7 @@ def test_blocks_judge_and_check_as_all_rows_together(
     assert asdict(blocks_score.mark) == asdict(whole_score.mark)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:MAC stopped at max_iter")
 def test_many_rows_are_compared_by_some_of_them(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -99,6 +99,7 @@ def test_new_files_are_new_rows_and_half_of_a_holdout_of_them_judges_both(place:
     assert second.estimate.low <= second.champion.error <= second.estimate.high < 0.03
 
 
+@pytest.mark.slow
 def test_after_a_last_fit_distances_are_counted_on_rows_that_no_fit_has_seen(place: Path) -> None:
     counts = []
     for last in ("false", "true"):
@@ -114,6 +115,7 @@ def test_after_a_last_fit_distances_are_counted_on_rows_that_no_fit_has_seen(pla
     assert promotion.settings_digest(config(place)) != promotion.settings_digest(config(place, "judge.refit=true"))
 
 
+@pytest.mark.slow
 def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(place: Path) -> None:
     settings = config(place, "production.drift.alarm_share=1", "production.drift.psi=0.02")
     first = trained(settings, None)
@@ -126,6 +128,7 @@ def test_rows_that_moved_are_told_and_a_challenger_that_knows_them_is_promoted(p
     assert second.verdict.promote
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evidence", ["better", "not_worse"])
 def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evidence: str) -> None:
     first = trained(config(place), None)
@@ -139,6 +142,7 @@ def test_a_challenger_that_is_truly_worse_is_refused_for_that(place: Path, evide
     assert [(check.name, check.passed) for check in second.verdict.checks] == [(name, False) for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [int, str])
 def test_labels_of_another_kind_than_the_champions_are_refused(place: Path, before: type) -> None:
     def labelled(n: int, seed: int, kind: type) -> pd.DataFrame:
@@ -371,6 +375,7 @@ def test_sizes_of_two_kinds_are_refused(place: Path, sizes: tuple[float, float],
             divide(settings, reading, new)
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_does_not_alarm_again_until_the_data_change(place: Path) -> None:
     settings = config(place, "production.lost_share=0.1")
     first = known(trained(settings, None))
@@ -437,6 +442,7 @@ def test_files_that_change_while_they_are_read_are_told(place: Path, monkeypatch
         new_rows.read(settings)
 
 
+@pytest.mark.slow
 def test_what_arrives_during_the_training_is_new_the_next_time(place: Path) -> None:
     settings = config(place)
     made = promotion.challenge(settings, None)
@@ -522,6 +528,7 @@ def taken(source: Source, n: int) -> Source:
     return replace(source, data=data, kept=source.kept[:n])
 
 
+@pytest.mark.slow
 def test_a_champion_without_missing_values_is_asked_about_rows_that_have_some(place: Path) -> None:
     first = trained(config(place), None)
     rows(200, 1).assign(a=lambda f: f["a"].where(f.index % 4 > 0)).to_parquet(place / "in" / "1.parquet")
@@ -572,6 +579,7 @@ def test_words_that_only_training_texts_have_do_not_look_like_drift(place: Path)
     assert trained(settings, known(first)).champion is not None
 
 
+@pytest.mark.slow
 def test_an_overfitted_map_does_not_look_like_drift(place: Path) -> None:
     def wide(n: int, seed: int) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
@@ -743,6 +751,7 @@ def test_what_production_cannot_mean_is_refused(place: Path, change: str, messag
         config(place, change)
 
 
+@pytest.mark.slow
 def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
     def table(n: int, seed: int, towns: tuple[str, ...] = ("Ulm", "Bonn"), gaps: float = 0.0) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
@@ -769,6 +778,7 @@ def test_drift_of_a_mixed_table_is_told_by_columns(place: Path) -> None:
     )  # of an earlier release
 
 
+@pytest.mark.slow
 def test_new_rows_of_a_mixed_table_are_checked_against_what_training_saw_or_people_allow(place: Path) -> None:
     def table(n: int, seed: int, town: str) -> pd.DataFrame:
         return rows(n, seed).assign(a=np.clip(rows(n, seed)["a"], -1, 1), town=np.where(np.arange(n) % 2, "Ulm", town))

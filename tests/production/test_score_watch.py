@@ -76,6 +76,7 @@ def test_counts_of_chunks_are_those_of_all_rows(trained: tuple[Any, Profile]) ->
     assert Seen(**json.loads(json.dumps(asdict(whole)))) == whole
 
 
+@pytest.mark.slow
 def test_rows_as_in_training_raise_no_alarm(tmp_path: Path, trained: tuple[Any, Profile]) -> None:
     model, then = trained
     said: list[str] = []

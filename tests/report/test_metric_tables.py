@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ldsvm.experiment.compare import results
 from ldsvm.experiment.compare.judge import Score
@@ -74,6 +75,7 @@ def test_metrics_survive_the_disk(tmp_path: Path) -> None:
     assert results.read(results.write(result, tmp_path / "r")) == result
 
 
+@pytest.mark.slow
 def test_figures_of_two_and_three_classes() -> None:
     rng, shapes = np.random.default_rng(0), []
     for classes in (2, 3):

@@ -164,12 +164,14 @@ def test_figures_are_pictures_and_the_same_each_time(n_latent: int, n_classes: i
     assert first == plotting.latent_space(Z, y, "t", by_scores)
 
 
+@pytest.mark.slow
 def test_a_large_set_is_drawn_in_part() -> None:
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(2 * plotting.MOST_POINTS, 2)), np.arange(2 * plotting.MOST_POINTS) % 3
     assert plotting.latent_space(Z, y, "t").png.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_importances_are_drawn_by_column_the_first_twenty() -> None:
     shares = {f"column {i} with a name of more than forty letters": 1 / (i + 1) for i in range(30)}
     config, unused = load_config("conf/digits.yaml", root=ROOT), cast(Any, None)
@@ -179,6 +181,7 @@ def test_importances_are_drawn_by_column_the_first_twenty() -> None:
     assert picture.drawing.png.startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stop", "said"),
     [("early_stopping", "the validation error stopped improving."), (None, "of an unknown reason.")],

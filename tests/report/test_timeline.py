@@ -57,6 +57,7 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_time_without_a_zone_is_in_utc_and_stands_beside_others(tmp_path: Path) -> None:
     record(tmp_path, "digits", Event("score", "scored", estimate=(0.1, 0.0, 0.2), time="2026-11-01T03:30:00"))
     record(tmp_path, "digits", Event("score", "scored", estimate=(0.1, 0.0, 0.2), time="2026-11-01T03:30:00+00:00"))

@@ -68,6 +68,7 @@ def test_forms_of_mlflow(people: Any, serving: Callable[..., Any]) -> None:
         assert client.post("/invocations", json=wanted).json() == {"predictions": P}
 
 
+@pytest.mark.slow
 def test_a_mixed_table_texts_and_rows_without_names(
     shop: Any, letters: Any, plain: Any, serving: Callable[..., Any]
 ) -> None:
@@ -202,6 +203,7 @@ def test_a_model_that_fails_is_answered_without_its_reason(people: Any, serving:
     assert answer.json() == {"error": "The model failed with ZeroDivisionError; the log of the server has the reason."}
 
 
+@pytest.mark.slow
 def test_a_misspelt_column_that_may_be_absent_is_a_remark(shop: Any, serving: Callable[..., Any]) -> None:
     said = ["The request lacks column 'town', which counts as missing, but has the unknown column 'Town'."]
     with serving(shop, schema="warn") as client:

@@ -66,6 +66,7 @@ def test_no_line_of_the_log_holds_a_password() -> None:
     assert "asked http://host" in said and "Traceback" in said and "PW" not in said
 
 
+@pytest.mark.slow
 def test_mlflow_prints_no_address_and_a_failure_is_kept_without_a_password(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

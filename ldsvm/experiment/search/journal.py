@@ -73,7 +73,6 @@ class Journal:
         """Keep several finished trials, which wait for the disk only once."""
         lines = [_Line(key, self._fit_s, trial) for key, trial in trials.items()]
         texts = [json.dumps(asdict(line), default=plain).encode() for line in lines]
-        check_code()
         self._append(b"\n".join(texts))
         for text in texts:
             self._take(text)
@@ -113,6 +112,7 @@ class Journal:
     def _append(self, line: bytes) -> None:
         if self._path is None:
             return
+        check_code()
         try:
             append_line(self._path, line, CUT)
         except OSError as error:

@@ -107,6 +107,7 @@ def test_every_column_has_the_type_and_the_values_of_the_whole(tmp_path: Path, d
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("ending", ["", *PACK])
 def test_a_messy_table_is_the_same_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:

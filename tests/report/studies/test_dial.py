@@ -66,6 +66,7 @@ def test_a_map_that_is_as_good_and_small_keeps_every_claim() -> None:
     assert "10 learned basis functions have 2.00 % and predict 500 times as fast" in made.lede
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "holds"),
     [

@@ -52,6 +52,7 @@ def test_dimensions_beyond_the_simplex_stay_empty_when_training_starts_from_it(f
     assert more["nested"] == pytest.approx(ideal["nested"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_longer_training_lowers_the_objective(found: base.Found) -> None:
     stopped = [f for f in found.facts["fits"] if f["L"] == f["K"] - 1]
     assert len(found.facts["long"]) == len(stopped) == 4
@@ -97,6 +98,7 @@ def test_the_page_has_a_line_for_each_start_and_number_of_classes(found: base.Fo
     assert [picture.name for picture in page.pictures] == ["latent-simplex", "latent-random", "errors", "collapse"]
 
 
+@pytest.mark.slow
 def test_claims_are_judged_for_each_start_by_the_numbers(found: base.Found) -> None:
     fits = [f | ({"nc2": 0.1} if (f["K"], f["L"], f["start"]) == (4, 3, "random") else {}) for f in found.facts["fits"]]
     claims = kspirals_page.claims(SMALL, fits)

@@ -25,6 +25,7 @@ def page(found: base.Found) -> base.Page:
     return spirals2.show(SMALL, found)
 
 
+@pytest.mark.slow
 def test_a_basis_function_for_each_sample_separates_what_a_linear_map_cannot(found: base.Found) -> None:
     linear, _, every = found.facts["maps"]
     assert [fact["n_basis"] for fact in found.facts["maps"]] == [0, 4, 120]
@@ -46,6 +47,7 @@ def test_the_boundary_that_is_drawn_is_the_one_that_was_measured(found: base.Fou
     assert np.array_equal(found.arrays["Z_2"] @ weights + bias > 0, y == 1)
 
 
+@pytest.mark.slow
 def test_the_page_tells_every_map_and_judges_every_observation(page: base.Page) -> None:
     assert [row[0] for row in page.tables[0].rows] == ["linear", "M = 4", "M = 120"]
     assert [len(row) for row in page.tables[0].rows] == 3 * [len(page.tables[0].header)]
@@ -54,6 +56,7 @@ def test_the_page_tells_every_map_and_judges_every_observation(page: base.Page) 
     assert "60 samples" in page.protocol
 
 
+@pytest.mark.slow
 def test_the_error_at_the_width_that_was_chosen_is_the_maps_own(found: base.Found, page: base.Page) -> None:
     best = spirals.choice(found.facts["tried"])
     column = SMALL.gammas.index(best["gamma"])
@@ -74,6 +77,7 @@ def test_a_claim_that_fails_is_shown_with_what_was_measured(found: base.Found) -
     assert not claims[2].holds and "M = 120 12.5 %" in claims[2].measured
 
 
+@pytest.mark.slow
 def test_the_same_outcome_gives_the_same_figure(found: base.Found, page: base.Page) -> None:
     first, second = page.pictures[0], spirals2.show(SMALL, found).pictures[0]
     assert first.drawing == second.drawing
@@ -84,6 +88,7 @@ def test_the_same_outcome_gives_the_same_figure(found: base.Found, page: base.Pa
     assert plotting.by_map([moved]).svg != plotting.by_map([still]).svg
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_other_spirals(found: base.Found) -> None:
     again, other = (spirals2.compute(SMALL, base.Context(seed, 1, Path("unused"))) for seed in (0, 1))
     assert again.facts == found.facts

@@ -70,6 +70,7 @@ def test_every_start_runs_once_on_each_seed_and_the_facts_survive_json(found: Fo
     assert runs[0]["nested"] != runs[1]["nested"] != runs[2]["nested"]
 
 
+@pytest.mark.slow
 def test_starts_of_a_seed_share_the_C_that_validation_chooses(found: Found) -> None:
     for seed in (3, 4):
         runs = {r["start"]: r for r in found.facts["runs"] if r["seed"] == seed}
@@ -77,6 +78,7 @@ def test_starts_of_a_seed_share_the_C_that_validation_chooses(found: Found) -> N
         assert {r["C"] for r in runs.values()} == {TINY.C[sums.index(min(sums))]}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcome(found: Found, cache: Path) -> None:
     again = starts.compute(TINY.model_copy(update={"n_seeds": 1}), Context(seed=4, n_jobs=1, cache=cache))
     assert [timeless(r) for r in again.facts["runs"]] == [timeless(r) for r in found.facts["runs"][3:]]
@@ -131,6 +133,7 @@ def test_each_claim_fails_by_what_it_is_about(claim: int, changes: dict[str, Any
     assert verdicts(**changes) == [i != claim for i in range(6)]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_page_of_what_was_computed_shows_every_run(found: Found) -> None:
     made = starts_page.show(TINY, found)
     assert [len(table.rows) for table in made.tables] == [3, 6, 3]
