@@ -110,9 +110,9 @@ def test_parts_blocks_and_threads_of_rows_make_no_difference(monkeypatch: pytest
 
 def test_it_leads_lower_than_gradient_steps_on_batches() -> None:
     X, y = load_digits(return_X_y=True)
-    X, Z = (X / 16).astype(np.float32), simplex_points(10, 9)[y]
-    values = [objective(regression(X, 30, None, steps, 0.05).fit(Z, MU), X, Z) for steps in ("auto", 1_800)]
-    assert values[0] < values[1]
+    X, Z = (X[:600] / 16).astype(np.float32), simplex_points(10, 9)[y[:600]]
+    values = [objective(regression(X, 20, None, steps, 0.05).fit(Z, MU), X, Z) for steps in ("auto", 1_000)]
+    assert values[0] < 0.95 * values[1]
 
 
 def test_later_steps_keep_the_centres_and_solve_for_the_weights(planted: Planted) -> None:
@@ -164,6 +164,7 @@ def test_it_is_used_unless_rows_abound_or_a_number_of_steps_is_given(
     assert isinstance(found, AdaptiveRegression) and found.steps == steps
 
 
+@pytest.mark.slow
 def test_the_estimator_needs_fewer_basis_functions_and_its_objective_falls_at_fixed_mu() -> None:
     X, y = load_digits(return_X_y=True)
     X = (X / 16).astype(np.float32)
