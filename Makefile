@@ -50,6 +50,7 @@ types: $(READY)
 # The values travel through the environment: no quoting of theirs can reach the shell or Python.
 ui: export RUNS := $(RUNS)
 ui: export PORT := $(PORT)
+ui: export MLFLOW_TRACKING_URI :=
 ui: $(READY)
 	@[ -f "$$RUNS/mlflow.db" ] || { echo "RUNS=$$RUNS holds no mlflow.db; allowed: the folder of a run, see make run" >&2; exit 2; }
 	@$(PY) -c 'import os, socket; socket.create_server(("127.0.0.1", int(os.environ["PORT"]))).close()' 2>/dev/null || \

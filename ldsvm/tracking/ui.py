@@ -10,11 +10,16 @@ import sys
 from pathlib import Path
 
 from ldsvm.tracking.client import Tracker
+from ldsvm.tracking.server import VARIABLE
 from ldsvm.tracking.store import store_uri
 
 
 def serve(runs: Path, port: int) -> None:
-    """Serve the tracking store of the folder `runs`, created if it is absent, until a signal ends the process."""
+    """Serve the tracking store of the folder `runs`, created if it is absent, until a signal ends the process.
+
+    It is that store even where MLFLOW_TRACKING_URI names a server for everything else.
+    """
+    os.environ.pop(VARIABLE, None)
     Tracker(runs, "Default").client.search_experiments(max_results=1)  # creates the store, or says why it cannot
     import uvicorn
     from mlflow.server import constants

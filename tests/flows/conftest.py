@@ -225,7 +225,8 @@ def mlflow_server(running: Running) -> Running:
 
     def serve(runs: Path, port: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "ldsvm.tracking.ui", str(runs), str(port)]
-        env = {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"} | QUIET
+        elsewhere = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}  # which it does not ask
+        env = {**os.environ, **QUIET, **elsewhere}
         return running(command, runs / "server.log", f"http://127.0.0.1:{port}/health", cwd=runs, env=env)
 
     return serve
