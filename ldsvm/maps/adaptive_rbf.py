@@ -71,9 +71,10 @@ class AdaptiveRegression(AdaptiveEvaluation, Regression):
         The first F-step of several fits from the same coordinates is the same, so it is done once (`ldsvm.fit_path`).
         """
         if isinstance(near, BasisMap) and isinstance(near.basis, Gaussians):
-            if self.steps is None:
+            if self.steps is None and near.basis is not self.begin:  # a warm start begins with that of the earlier fit
                 return self.on(near.basis).fit(Z, mu)
-            return self._lower(near.basis, LoweringInMemory(self, Z, mu, max(1, self.steps // SHORTER)))
+            steps = None if self.steps is None else max(1, self.steps // SHORTER)
+            return self._lower(near.basis, LoweringInMemory(self, Z, mu, steps))
         if self._first is None or self._first[0] is not Z or self._first[1] != mu:
             self._first = Z, mu, self._lower(self.begin, LoweringInMemory(self, Z, mu, self.steps))
         return self._first[2]

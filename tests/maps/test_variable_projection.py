@@ -128,6 +128,16 @@ def test_later_steps_keep_the_centres_and_solve_for_the_weights(planted: Planted
     np.testing.assert_allclose(later.W, W, rtol=1e-6)
 
 
+def test_a_warm_start_moves_the_centres_of_the_earlier_fit() -> None:
+    X, y = load_digits(n_class=4, return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    model = LDSVMClassifier(map="adaptive_rbf", n_basis=10, random_state=0, n_jobs=1, warm_start=True, gamma=0.05)
+    first = model.fit(X[:300], y[:300]).map_
+    second = model.fit(X[300:] + 0.2, y[300:]).map_
+    assert np.abs(first.basis.centers - second.basis.centers).max() > 0.01
+    assert model.n_iter_ > 1
+
+
 def test_duplicate_and_distant_centres_without_a_ridge_do_no_harm(planted: Planted) -> None:
     X, Z, _ = planted(200)
     J = Projected(X, Z, None, 4, 0.0)
