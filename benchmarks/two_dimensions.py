@@ -42,7 +42,7 @@ def _maps(quick: bool) -> dict[str, Callable[[int], Any]]:
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     def ours(n_components: int | str, seed: int) -> LDSVMClassifier:
-        size: Any = 60 if quick else "scale"
+        size: Any = 20 if quick else "scale"
         return LDSVMClassifier(n_components, map="adaptive_rbf", n_basis=size, random_state=seed)
 
     found: dict[str, Callable[[int], Any]] = {

@@ -143,7 +143,7 @@ def test_a_stop_ends_the_search_for_a_size_and_an_earlier_fit_leaves_nothing() -
     held = (X[VALID], Y[VALID])
     model = LDSVMClassifier(gamma=0.001, n_basis="auto", random_state=0, n_jobs=1)
     frame = pd.DataFrame(X[:, 20:28]).add_prefix("c")
-    model.fit(frame[TRAIN], Y[TRAIN], eval_set=(frame[VALID], Y[VALID]))
+    model.fit(frame[:200], Y[:200], eval_set=(frame[VALID], Y[VALID]))
     calls: list[int] = []
     model.fit(X[TRAIN], Y[TRAIN], eval_set=held, callback=lambda info: calls.append(1) or True)
     assert (model.n_basis_, len(calls)) == (32, 1) and not hasattr(model, "feature_names_in_")

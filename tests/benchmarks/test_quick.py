@@ -17,7 +17,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks import distorted, story
+from benchmarks import customers, distorted, story
 from benchmarks.harness import Result, everything, mnist
 from benchmarks.names import NAMES
 
@@ -39,9 +39,10 @@ EXACT = {
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch, tmp_path):
-    """No raw data, and distorted images that no earlier run has written."""
+    """No raw data, distorted images that no earlier run has written, and customers in small files."""
     monkeypatch.setenv("LDSVM_DATA_HOME", str(tmp_path / "none"))
     monkeypatch.setattr(distorted, "ROOT", tmp_path)
+    monkeypatch.setattr(customers, "FILE", 2_000)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"story", "serve"}))

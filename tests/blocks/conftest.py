@@ -34,6 +34,14 @@ def valid() -> tuple[np.ndarray, np.ndarray]:
     return X[VALID].copy(), Y[VALID].copy()
 
 
+@pytest.fixture(scope="session")
+def whole() -> LDSVMClassifier:
+    """The model of the training rows in one block, to compare with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model().fit(cut((X[TRAIN], Y[TRAIN])))
+
+
 def cut(data: tuple[np.ndarray, np.ndarray], *edges: int) -> RowBlocks:
     """Rows in blocks that end at the edges."""
     return RowBlocks.arrays(zip(*(np.split(part, edges) for part in data), strict=True))

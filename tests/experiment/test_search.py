@@ -29,7 +29,7 @@ def planned(method: MethodConfig) -> list[Job]:
     return jobs(method, points, halving.ask(), seed=0, n_jobs=1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def data() -> Data:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 2)).astype(np.float32)
@@ -140,15 +140,21 @@ def backwards(function: Any, work: Any) -> Any:
     return map(function, reversed(work))
 
 
+@pytest.fixture(scope="module", params=[SVM, OURS, ROWS, STEPS], ids=["points", "paths", "rows", "iterations"])
+def searched(request: pytest.FixtureRequest, data: Data) -> tuple[MethodConfig, list[Trial], list[tuple[int, int]]]:
+    """A method, its trials without interruption, and the fits that they took."""
+    once = Recorder(data)
+    return request.param, run_search(request.param, once, seed=0, n_jobs=1), once.fits
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [SVM, OURS, ROWS, STEPS], ids=["points", "paths", "rows", "iterations"])
 @pytest.mark.parametrize("executor", [map, backwards])
 @pytest.mark.parametrize("stop_before", [0, 1, 7, 10**9])
 def test_an_interrupted_search_goes_on_to_the_same_trials(
-    data: Data, tmp_path: Path, method: MethodConfig, executor: Any, stop_before: int
+    data: Data, tmp_path: Path, searched: Any, executor: Any, stop_before: int
 ) -> None:
-    once, first, then = Recorder(data), Recorder(data, stop_before), Recorder(data)
-    whole = run_search(method, once, seed=0, n_jobs=1)
+    method, whole, fits = searched
+    first, then = Recorder(data, stop_before), Recorder(data)
     seen: list[int] = []
     with suppress(KeyboardInterrupt):
         run_search(method, first, seed=0, n_jobs=1, executor=executor, journal=Journal(tmp_path / "a"), place="d")
@@ -157,13 +163,19 @@ def test_an_interrupted_search_goes_on_to_the_same_trials(
         on_trials=lambda done, total: seen.append(len(done)),
     )  # fmt: skip
     assert timeless(trials) == timeless(whole)
-    assert sorted(first.fits + then.fits) == sorted(once.fits) == sorted(set(once.fits))
+    assert sorted(first.fits + then.fits) == sorted(fits) == sorted(set(fits))
     rung = len(plan(method, seed=0)[1].ask())
     assert seen[0] == min(len(first.fits), rung) or not first.fits
     assert seen[-1] == len(whole)
-    other = Recorder(data)
-    run_search(method, other, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"), place="other data")
-    assert other.fits == once.fits
+
+
+@pytest.mark.slow
+def test_trials_of_other_data_are_not_taken_from_the_journal(data: Data, tmp_path: Path, searched: Any) -> None:
+    method, _, fits = searched
+    for place in ("d", "other data"):
+        other = Recorder(data)
+        run_search(method, other, seed=0, n_jobs=1, journal=Journal(tmp_path / "a"), place=place)
+        assert other.fits == fits
 
 
 def test_only_the_missing_points_of_a_path_are_fitted_and_give_what_the_whole_path_gives(

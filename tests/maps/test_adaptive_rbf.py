@@ -218,7 +218,7 @@ def test_widths_stay_in_their_range_and_the_same_seed_gives_the_same_bits(plante
 def test_the_estimator_needs_fewer_basis_functions_and_its_objective_falls_at_fixed_mu() -> None:
     X, y = load_digits(return_X_y=True)
     X = (X / 16).astype(np.float32)
-    given = {"n_basis": 20, "gamma": 0.05, "random_state": 0, "n_jobs": 1, "center_steps": 3000}
+    given = {"n_basis": 20, "gamma": 0.05, "random_state": 0, "n_jobs": 1, "center_steps": 1000}
     errors = {}
     for kind in ("rbf", "adaptive_rbf"):
         model = LDSVMClassifier(map=kind, **given).fit(X[:1200], y[:1200], eval_set=(X[1200:], y[1200:]))

@@ -45,6 +45,18 @@ def version() -> Callable[..., Any]:
     return make
 
 
+@pytest.fixture
+def filed(tmp_path: Path) -> Callable[[Registry], Any]:
+    """Registers a folder instead of a model that MLflow has logged, which is quick, for tests that load none."""
+
+    def make(registry: Registry) -> Any:
+        (tmp_path / "model").mkdir()
+        with registry.tracker.run("retrain", kind="retrain") as run:
+            return registry.register(run, str(tmp_path / "model"), {"run": run.id})
+
+    return make
+
+
 def again(registry: Registry, one: Any, against: Any = None) -> Any:
     """Register a version once more, which is quick."""
     with registry.tracker.run("retrain", kind="retrain") as run:
@@ -98,9 +110,9 @@ def test_aliases_move_forth_and_back_and_a_champion_is_dethroned_once(
     assert registry.challengers(one) == [two, three]
 
 
-def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, version: Callable[..., Any]) -> None:
+def test_refused_are_those_that_challenged_this_champion(tmp_path: Path, filed: Callable[[Registry], Any]) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
-    one = version(registry)
+    one = filed(registry)
     assert registry.challenger_facts(None) == [{"run": one.run_id}]  # until it is promoted
     registry.promote(one, None)
     assert registry.challenger_facts(one) == [] and registry.challengers(one) == []
@@ -138,10 +150,10 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("move", ["promote", "rollback"])
 def test_a_kill_at_any_point_leaves_a_champion_and_another_previous(
-    tmp_path: Path, version: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, move: str
+    tmp_path: Path, filed: Callable[[Registry], Any], monkeypatch: pytest.MonkeyPatch, move: str
 ) -> None:
     registry = Registry(Tracker(tmp_path / "runs", "e"), "m")
-    versions = [version(registry)]
+    versions = [filed(registry)]
     registry.promote(versions[0], None)
     versions.append(again(registry, versions[0]))
     registry.promote(versions[1], versions[0])

@@ -56,6 +56,12 @@ def fitted(seed: int = 0, columns: tuple[str, ...] = tuple(NAMES)) -> Any:
     return make_pipeline(StandardScaler(), model).fit(pd.DataFrame(X, columns=list(columns)), y)
 
 
+@cache
+def stored(seed: int) -> bytes:
+    """The file of a model, written once."""
+    return dumps(fitted(seed))
+
+
 def table(n: int = 250, seed: int = 1) -> pd.DataFrame:
     X = 1 + 1.5 * np.random.default_rng(seed).normal(size=(n, 3))
     return pd.DataFrame(X.astype(np.float32), columns=NAMES)
@@ -88,7 +94,7 @@ def register(registry: Registry, tmp_path: Path) -> Register:
         with registry.tracker.run("retrain", kind="retrain") as run:
             place = tmp_path / "models" / run.id
             place.mkdir(parents=True)
-            (place / MODEL).write_bytes(dumps(fitted(seed)))
+            (place / MODEL).write_bytes(stored(seed))
             return registry.register(run, str(place), {"run": run.id}, against)
 
     return make

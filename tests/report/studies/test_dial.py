@@ -17,7 +17,7 @@ from ldsvm.report.studies.config import load_study
 ROOT = Path(__file__).resolve().parents[3]
 TINY = study.Params(
     dataset="digits", train=600, validation=300, test=300, components=20, sizes=(10, 40), gamma=0.05, learned_gamma=0.1,
-    center_steps=1500, repeats=1, C_nystroem=(1.0, 10.0), C_svm=(10.0,),
+    center_steps=300, repeats=1, C_nystroem=(1.0, 10.0), C_svm=(10.0,),
 )  # fmt: skip
 
 
