@@ -77,7 +77,7 @@ def test_learned_centres_lower_the_objective_and_help(
     executor: Any, follows: bool, train: Data, valid: Data
 ) -> None:  # fmt: skip
     rows, size = cut(train, 300, 700), {"n_basis": 20, "max_iter": 3}
-    params = {"map": "adaptive_rbf", "center_steps": 250, "z_follows": follows}
+    params = {"map": "adaptive_rbf", "center_steps": 400, "z_follows": follows}
     fixed = model(**size).fit(rows, executor=executor)
     learned, same = (model(**size, **params).fit(rows, executor=executor) for _ in range(2))
     assert far(same, learned) == 0.0
