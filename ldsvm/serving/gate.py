@@ -49,12 +49,14 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 500
+        begun, counted = time.perf_counter(), False
         path = scope["path"] if scope["path"] in PATHS else "other"
 
         async def noted(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            status = message.get("status", status)
+            nonlocal counted
+            if "status" in message:  # counted before it is sent: a process that is killed loses no count of an answer
+                metrics.REQUESTS.labels(path, str(message["status"])).inc()
+                counted = True
             if scope["method"] == "HEAD" and "body" in message:
                 message = {**message, "body": b""}  # else gunicorn warns of each
             await send(message)
@@ -65,7 +67,8 @@ class Gate:
             else:
                 await _refuse(noted, *refusal)
         finally:
-            metrics.REQUESTS.labels(path, str(status)).inc()
+            if not counted:
+                metrics.REQUESTS.labels(path, "500").inc()
             metrics.LATENCY.labels(path).observe(time.perf_counter() - begun)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, tuple[bytes, bytes]] | None:

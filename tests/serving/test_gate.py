@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ldsvm.serving import metrics
 from ldsvm.serving.folder import TOKEN
-from ldsvm.serving.gate import Rate
+from ldsvm.serving.gate import Gate, Rate
 from tests.serving.conftest import rows
 
 ROW = {"rows": [[1, 2]]}
@@ -109,3 +111,29 @@ def test_metrics_count_requests_and_rows(people: Any, serving: Callable[..., Any
     assert more["ldsvm_odd_requests_total"] == 1 and after["ldsvm_version"] == 1
     assert more['ldsvm_request_seconds_count{path="/predict"}'] == 3
     assert after["ldsvm_loaded_timestamp_seconds"] > 1e9 and after["ldsvm_registry_timestamp_seconds"] > 1e9
+
+
+def test_an_answer_is_counted_before_it_is_sent_so_that_no_kill_loses_the_count() -> None:
+    """What a process has sent when it is killed has been counted; an application that fails counts as 500."""
+
+    async def answers(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def fails(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError("broken")
+
+    def count(status: str) -> float:
+        return metrics.REQUESTS.labels("/predict", status)._value.get()
+
+    scope = {"type": "http", "path": "/predict", "method": "POST", "headers": []}
+    before, failed, sent = count("200"), count("500"), []
+
+    async def send(message: Any) -> None:
+        sent.append(count("200") - before)
+
+    asyncio.run(Gate(answers, None, Rate(0.0))(scope, None, send))
+    assert sent == [1, 1] and count("200") - before == 1
+    with pytest.raises(RuntimeError, match="broken"):
+        asyncio.run(Gate(fails, None, Rate(0.0))(scope, None, send))
+    assert count("500") - failed == 1 and count("200") - before == 1
