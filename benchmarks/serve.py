@@ -204,10 +204,10 @@ def move(runs: Path, port: int, moves: int) -> None:
     registry = Registry(Tracker(runs, "retrain_digits"), "digits")
     for _ in range(moves):
         now, _ = registry.rollback()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120  # eight clients and this process share the cores
         while _ready(port) != now.number:
             if time.monotonic() > end:
-                raise RuntimeError(f"version {now.number} did not answer within 30 s")
+                raise RuntimeError(f"version {now.number} did not answer within 120 s")
             time.sleep(0.1)
 
 
