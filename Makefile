@@ -11,7 +11,7 @@ DATA =
 
 help:
 	@echo 'make run    quick start: install if needed, then run the experiment CONFIG (conf/digits.yaml); minutes the first time'
-	@echo 'make test   lint, types and tests, about twenty minutes; FAST=1, about three, leaves out tests that'
+	@echo 'make test   lint, types and tests, about twenty minutes; FAST=1, about two, leaves out tests that'
 	@echo '            start servers, clusters or whole flows (pytest -m server) or take a third of a second (-m slow)'
 	@echo 'make lint   ruff: rules and format'
 	@echo 'make types  mypy'
