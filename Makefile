@@ -112,4 +112,4 @@ $(READY): requirements.lock
 	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test lint types ui paper up down status measured docs lock clean
+.PHONY: help run test lint types ui paper up down status measured docs lock container clean
