@@ -72,15 +72,20 @@ def _show(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def clock(function: Callable[[], Any], repeats: int, warm: bool = True) -> float:
-    """Median seconds of several calls, after one that is not counted (compilation, caches) unless ``warm`` is False."""
+def clock(
+    function: Callable[[], Any], repeats: int, warm: bool = True, by: Callable[[], float] = time.perf_counter
+) -> float:  # fmt: skip
+    """Median seconds of several calls, after one that is not counted (compilation, caches) unless ``warm`` is False.
+
+    by: the clock, such as `time.process_time` for the processor's seconds.
+    """
     if warm:
         function()
     seconds = []
     for _ in range(repeats):
-        begun = time.perf_counter()
+        begun = by()
         function()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(by() - begun)
     return statistics.median(seconds)
 
 

@@ -1,6 +1,7 @@
 """Small real tables: every method with its defaults and after a search, five splits, the test rows judged once.
 
-It takes hours, so with --json each figure is kept at once, in FILE.part: a run that is started again goes on there.
+Each has one thread, and its seconds are those of the processor, so that other work beside it counts little. It takes
+hours, so with --json each figure is kept at once, in FILE.part: a run that is started again goes on there.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
+from benchmarks import tabular_methods
 from benchmarks.harness import Bar, Result, clock, progress
 from benchmarks.tabular_data import Table, tables
 from benchmarks.tabular_methods import RIVALS, Rival, with_width
@@ -27,7 +30,7 @@ from ldsvm.atomic import append_line, replacing
 from ldsvm.experiment.sources import HOME, digest_of
 
 SPLITS, TRIALS, INNER = 5, 9, 2  # of a table; candidates of a search, its splits of the training rows
-SECONDS = 30.0  # after which a search of one split of a table begins no further candidate
+SECONDS = 30.0  # of the processor, after which a search of one split of a table begins no further candidate
 VALID = 0.25  # of the training rows, in a search
 MEDIUM, LARGE = 3_000, 5_000  # training rows from which on few support vectors, and less training time, are promised
 TUNED = " tuned"
@@ -55,7 +58,7 @@ def run(
     splits, trials = (1, 2) if quick else (SPLITS, TRIALS)
     absent = [name for name in names if RIVALS[name].absent]
     settings = {"splits": splits, "trials": trials, "seconds": SECONDS, "absent": absent}
-    kept = Kept(journal, {"splits": splits, "trials": trials, "seconds": SECONDS, "full": full, "code": _code()})
+    kept = Kept(journal, {"splits": splits, "trials": trials, "seconds": SECONDS, "full": full})
     present = [name for name in names if name not in absent]
     _warm(present)
     found = [row for table in tables(quick, full) for row in _compared(table, present, splits, trials, kept)]
@@ -73,14 +76,20 @@ def _warm(names: Sequence[str]) -> None:
             RIVALS[name].make(0).fit(X, y).predict(X)
 
 
-def _code() -> str:
-    """Return the digest of what fits and of what measures: figures of other code do not belong to a run."""
-    own = [file for name in ("mac", "maps", "solvers") for file in (HOME / name).glob("*.py")]
-    return digest_of([*own, *HOME.glob("*.py")])
+def code_of(name: str) -> str:
+    """Return what a method's figures stand for: the digest of our code and of its search, or a rival's version."""
+    rival = RIVALS[name]
+    if not rival.ours:
+        return version(packages_distributions()[rival.package or "sklearn"][0])
+    own = [file for folder in ("mac", "maps", "solvers") for file in (HOME / folder).glob("*.py")]
+    return digest_of([*own, *HOME.glob("*.py"), Path(tabular_methods.__file__)])
 
 
 class Kept:
-    """Figures in a file of JSON lines, the first of which says what run they are of; those of another are dropped."""
+    """Figures in a file of JSON lines, the first of which says what run they are of; those of another are dropped.
+
+    Figures of other code of a method are measured again, and those of the rivals stay when ours changes.
+    """
 
     def __init__(self, path: Path | None, run: dict[str, Any]) -> None:
         self.path, self.rows = path, dict[tuple[Any, ...], dict[str, Any]]()
@@ -98,7 +107,7 @@ class Kept:
 
     @staticmethod
     def _key(about: dict[str, Any]) -> tuple[Any, ...]:
-        return about["table"], about["seed"], about["method"]
+        return about["table"], about["seed"], about["method"], about["code"]
 
     def measured(self, about: dict[str, Any], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Return the figures that are there, or measure and keep them."""
@@ -112,11 +121,13 @@ class Kept:
 def _compared(
     table: Table, names: Sequence[str], splits: int, trials: int, kept: Kept
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
+    codes = {name: code_of(name) for name in names}
     for seed in range(splits):
         split = Split(*table.split(seed), seed)
         progress(f"{table.name}, split {seed + 1} of {splits}: {len(split.y):,} x {split.X.shape[1]} to train")
         for name in names:
-            rival, about = RIVALS[name], {"table": table.name, "seed": seed, "rows": len(split.y)}
+            rival = RIVALS[name]
+            about = {"table": table.name, "seed": seed, "rows": len(split.y), "code": codes[name]}
             yield kept.measured({**about, "method": name}, partial(judged, rival, name, {}, split))
             if rival.space:
                 yield kept.measured({**about, "method": name + TUNED}, partial(tuned, rival, name, split, trials))
@@ -133,11 +144,9 @@ def judged(rival: Rival, name: str, params: dict[str, Any], split: Split) -> dic
     model = rival.make(split.seed).set_params(**with_width(name, params, split.scale))
     with threads.limit(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        begun = time.perf_counter()
-        model.fit(split.X, split.y)
-        seconds = time.perf_counter() - begun
+        seconds = clock(lambda: model.fit(split.X, split.y), 1, warm=False, by=time.process_time)
         error = float(np.mean(model.predict(split.X_test) != split.y_test))
-        row = clock(lambda: model.predict(split.X_test), 3, warm=False) / len(split.y_test)
+        row = clock(lambda: model.predict(split.X_test), 3, warm=False, by=time.process_time) / len(split.y_test)
     return {
         "error %": 100 * error, "fit s": seconds, "us a row": 1e6 * row, "basis": rival.size(model),
         "bytes": len(pickle.dumps(model)), "params": {key: str(value) for key, value in params.items()},
@@ -148,7 +157,7 @@ def searched(rival: Rival, name: str, split: Split, trials: int) -> tuple[dict[s
     """Return the best of the defaults and of points drawn from the space, by splits of the training rows; seconds."""
     from sklearn.model_selection import ParameterSampler, StratifiedShuffleSplit, cross_val_score
 
-    begun = time.perf_counter()
+    begun = time.process_time()
     drawn = ParameterSampler(rival.space, trials - 1, random_state=split.seed)
     inner = StratifiedShuffleSplit(INNER, test_size=VALID, random_state=split.seed)
     best: tuple[float, dict[str, Any]] = (-1.0, {})
@@ -158,9 +167,9 @@ def searched(rival: Rival, name: str, split: Split, trials: int) -> tuple[dict[s
             model = rival.make(split.seed).set_params(**with_width(name, params, split.scale))
             score = float(cross_val_score(model, split.X, split.y, cv=inner).mean())
             best = max(best, (score, params), key=lambda pair: pair[0])
-            if time.perf_counter() - begun > SECONDS:
+            if time.process_time() - begun > SECONDS:
                 break
-    return best[1], time.perf_counter() - begun
+    return best[1], time.process_time() - begun
 
 
 def means(rows: Sequence[dict[str, Any]], key: str) -> dict[str, dict[str, float]]:

@@ -12,12 +12,16 @@ from ldsvm import LDSVMClassifier
 
 @dataclass(frozen=True)
 class Rival:
-    """A classifier: how it is made, the values to search, the optional package it needs, and its basis functions."""
+    """A classifier: how it is made, the values to search, the optional package it needs, and its basis functions.
+
+    ours: whether it is made of this project's own code.
+    """
 
     make: Callable[[int], Any]
     space: Mapping[str, list[Any]] | Sequence[Mapping[str, list[Any]]] = field(default_factory=dict)
     package: str | None = None
     size: Callable[[Any], int | None] = lambda model: None
+    ours: bool = False
 
     @property
     def absent(self) -> bool:
@@ -74,10 +78,11 @@ RIVALS: dict[str, Rival] = {
             {"map": ["adaptive_rbf"], "n_basis": [100], "alpha": ["auto", 1.0, 10.0], "C": [1.0, 10.0]},
             {"n_basis": ["scale", 1000], "C": [0.3, 1.0, 10.0]},
         ],
-        size=_basis,
+        size=_basis, ours=True,
     ),
     "ours, learned": Rival(
-        _ours(map="adaptive_rbf", n_basis=100), {"alpha": ["auto", 0.1, 1.0, 10.0], "C": [1.0, 10.0]}, size=_basis
+        _ours(map="adaptive_rbf", n_basis=100), {"alpha": ["auto", 0.1, 1.0, 10.0], "C": [1.0, 10.0]},
+        size=_basis, ours=True,
     ),
     "SVC": Rival(_svc, {"C": [0.1, 1, 10, 100], "width": [0.1, 0.3, 1.0, 3.0]}, size=_support_vectors),
     "Nystroem + linear": Rival(

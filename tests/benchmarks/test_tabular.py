@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from benchmarks.harness import Result
-from benchmarks.tabular import Kept, Split, bars, critical_difference, picture, ranks, searched, summary
+from benchmarks.tabular import Kept, Split, bars, code_of, critical_difference, picture, ranks, searched, summary
 from benchmarks.tabular_data import tables
 from benchmarks.tabular_methods import RIVALS
 
@@ -78,9 +79,9 @@ def test_figures_of_a_killed_run_are_not_measured_again(tmp_path: Path) -> None:
         asked.append(seed)
         return {"error %": 10.0 * seed}
 
-    def measured_by(run: dict[str, Any]) -> list[dict[str, Any]]:
+    def measured_by(run: dict[str, Any], code: str = "a") -> list[dict[str, Any]]:
         kept = Kept(tmp_path / "journal", run)
-        about = {"table": "iris", "rows": 100, "method": "ours"}
+        about = {"table": "iris", "rows": 100, "method": "ours", "code": code}
         return [kept.measured({**about, "seed": seed}, partial(measure, seed)) for seed in (0, 1)]
 
     first = measured_by({"trials": 9})
@@ -92,6 +93,15 @@ def test_figures_of_a_killed_run_are_not_measured_again(tmp_path: Path) -> None:
     assert (tmp_path / "journal").read_bytes() == whole
     measured_by({"trials": 3})
     assert asked == [0, 1, 1, 0, 1]
+    measured_by({"trials": 3}, code="b")
+    assert asked == [0, 1, 1, 0, 1, 0, 1]
+    measured_by({"trials": 3})  # those of other code are still there
+    assert asked == [0, 1, 1, 0, 1, 0, 1]
+
+
+def test_our_figures_are_those_of_our_code_and_a_rivals_those_of_its_version() -> None:
+    assert code_of("SVC") == code_of("MLP") == version("scikit-learn") and code_of("ours") == code_of("ours, learned")
+    assert code_of("ours") != code_of("SVC")
 
 
 @pytest.mark.slow
