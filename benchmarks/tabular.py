@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from statistics import fmean, median
@@ -21,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import tabular_methods
 from benchmarks.harness import Bar, Result, clock, progress
 from benchmarks.tabular_data import Table, tables
 from benchmarks.tabular_methods import RIVALS, Rival, with_width
@@ -77,12 +77,14 @@ def _warm(names: Sequence[str]) -> None:
 
 
 def code_of(name: str) -> str:
-    """Return what a method's figures stand for: the digest of our code and of its search, or a rival's version."""
+    """Return a digest of what a method's figures depend on: its search, and our code or the version of a rival's."""
     rival = RIVALS[name]
-    if not rival.ours:
-        return version(packages_distributions()[rival.package or "sklearn"][0])
-    own = [file for folder in ("mac", "maps", "solvers") for file in (HOME / folder).glob("*.py")]
-    return digest_of([*own, *HOME.glob("*.py"), Path(tabular_methods.__file__)])
+    if rival.ours:
+        files = [file for folder in ("mac", "maps", "solvers") for file in (HOME / folder).glob("*.py")]
+        code = digest_of([*files, *HOME.glob("*.py")])
+    else:
+        code = version(packages_distributions()[rival.package or "sklearn"][0])
+    return sha256(f"{code} {rival.space}".encode()).hexdigest()[:16]
 
 
 class Kept:
