@@ -1,6 +1,7 @@
 """Low-dimensional nonlinear SVMs, trained jointly by the method of auxiliary coordinates.
 
 `LDSVMClassifier` is the classifier, a scikit-learn estimator; `ClassPlane` shows all classes in two dimensions.
+`RelevanceScaler` is a transformer that learns how much each input counts.
 `fit_path` fits several values of C for about the cost of one, `size_path` several numbers of basis functions, and
 `smallest` chooses among these. `save` and `load` write and read files; `to_onnx` writes an ONNX graph, and
 `onnx_inputs` returns its inputs. `RowBlocks` hold rows that need not fit into memory; `Serial`, `Threads` and `OnRay`
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ldsvm.blocks import BlockError, OnRay, RowBlocks, Serial, Threads
     from ldsvm.class_plane import ClassPlane
+    from ldsvm.datasets.relevance import RelevanceScaler
     from ldsvm.estimator import LDSVMClassifier
     from ldsvm.export import onnx_inputs, to_onnx
     from ldsvm.path import fit_path
@@ -24,6 +26,7 @@ __all__ = [
     "ClassPlane",
     "LDSVMClassifier",
     "OnRay",
+    "RelevanceScaler",
     "RowBlocks",
     "Serial",
     "Threads",
@@ -41,6 +44,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ldsvm.blocks": ("BlockError", "OnRay", "RowBlocks", "Serial", "Threads"),
     "ldsvm.class_plane": ("ClassPlane",),
+    "ldsvm.datasets.relevance": ("RelevanceScaler",),
     "ldsvm.estimator": ("LDSVMClassifier",),
     "ldsvm.export": ("onnx_inputs", "to_onnx"),
     "ldsvm.path": ("fit_path",),

@@ -17,7 +17,7 @@ from ldsvm.typing import Array
 
 LINEAR = (
     "FastICA", "IncrementalPCA", "LinearDiscriminantAnalysis", "MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler",
-    "SelectKBest", "StandardScaler", "TruncatedSVD", "VarianceThreshold",
+    "RelevanceScaler", "SelectKBest", "StandardScaler", "TruncatedSVD", "VarianceThreshold",
 )  # fmt: skip
 OPSET, ML_OPSET, IR = 18, 3, 9  # of early 2023: what runs ONNX today runs these
 OUTPUTS = ("decision", "label", "latent", "probabilities")
@@ -32,8 +32,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> Path:
 
     model: an `LDSVMClassifier` with ``map="rbf"``, "adaptive_rbf" or "linear", or a scikit-learn pipeline that ends in
     one and whose other steps are linear: FastICA, IncrementalPCA, LinearDiscriminantAnalysis, MaxAbsScaler,
-    MinMaxScaler, PCA, RobustScaler, SelectKBest, StandardScaler, TruncatedSVD, VarianceThreshold; these become one
-    matrix. A SimpleImputer may come before them, or the step ``table`` of an experiment on a table of mixed columns.
+    MinMaxScaler, PCA, RelevanceScaler, RobustScaler, SelectKBest, StandardScaler, TruncatedSVD, VarianceThreshold;
+    these become one matrix. A SimpleImputer may come before them, or the step ``table`` of an experiment on a table of
+    mixed columns.
     path: the file to write; an existing file is replaced.
 
     The input of the graph is X (N, D) float32, the input of the first step; for a table each column is an input by its
@@ -189,7 +190,7 @@ def _imputed(graph: _Graph, step: Any) -> str:
 def _composed(steps: list[Any], classifier: Any) -> _Affine:
     """Return what the steps are together."""
     for step in steps:
-        if type(step).__name__ not in LINEAR or not type(step).__module__.startswith("sklearn."):
+        if type(step).__name__ not in LINEAR or not type(step).__module__.startswith(("sklearn.", "ldsvm.")):
             raise NotExported(f"step {type(step).__name__} cannot be exported; allowed: {', '.join(LINEAR)}.")
         if getattr(step, "clip", False):
             raise NotExported(f"step {type(step).__name__} with clip=True is not linear; allowed: clip=False.")

@@ -12,6 +12,7 @@ svd            the same without centring (`TruncatedSVD`), for sparse inputs of 
 scale          columns of mean 0 and variance 1; sparse inputs keep their mean, and so their zeros
 minmax         columns from 0 to 1 (dense inputs); max_abs: columns from -1 to 1, zeros stay zeros
 normalize      rows of Euclidean length 1, whatever the size of their values
+relevance      each column times a factor that is learned from the labels (`RelevanceScaler`, dense inputs)
 a.path.Class   a transformer by its import path, with its parameters; with ``columns`` after the step table,
                it takes these columns of the table in place of that step
 =============  ===========================================================================================
@@ -47,8 +48,9 @@ def pipeline(
 
     kind: what the inputs are, see `Rows.kind`. missing: "impute" replaces missing values of dense and sparse inputs
     by the column's training median, and by 0 in a column that has no training value; the step table always fills
-    gaps. seed: of what is random in table, pca and svd. roles: of the columns of a table. Steps keep their names; a
-    second scale is called scale-2. Raises `DataError` for steps that do not fit the inputs or each other.
+    gaps. seed: of what is random in table, pca, svd and relevance. roles: of the columns of a table. Steps keep
+    their names; a second scale is called scale-2. Raises `DataError` for steps that do not fit the inputs or each
+    other.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
@@ -94,6 +96,8 @@ def _check_place(step: Step, now: str, kind: str) -> None:
         raise DataError(f"{name} comes after tfidf, which leaves no texts; allowed: before it, and tfidf once.")
     if now == "sparse" and step.name == "minmax":
         raise DataError(f"{name} would fill the zeros of sparse inputs; allowed: max_abs, which keeps them.")
+    if now == "sparse" and step.name == "relevance":
+        raise DataError(f"{name} needs dense numbers, but the inputs are sparse; allowed: after pca or svd.")
     if now == "sparse" and step.params.get("with_mean"):
         raise DataError(f"{name}.with_mean is True, which would fill the zeros of sparse inputs; allowed: false.")
 
@@ -123,6 +127,7 @@ def _make(step: Step, now: str, seed: int, roles: Mapping[str, str] | None) -> A
     from sklearn import decomposition, preprocessing
     from sklearn.feature_extraction.text import TfidfVectorizer
 
+    from ldsvm.datasets.relevance import RelevanceScaler
     from ldsvm.datasets.table_step import TableFeatures
     from ldsvm.datasets.text import DensifyingPCA, StripHeaders
     from ldsvm.datasets.unit_rows import UnitRows
@@ -138,6 +143,7 @@ def _make(step: Step, now: str, seed: int, roles: Mapping[str, str] | None) -> A
         "minmax": preprocessing.MinMaxScaler,
         "max_abs": preprocessing.MaxAbsScaler,
         "normalize": UnitRows,
+        "relevance": lambda **params: RelevanceScaler(random_state=seed, **params),
     }
     if is_path(step.name):
         return transformers.make(step.name, step.params)
@@ -149,7 +155,7 @@ def _make(step: Step, now: str, seed: int, roles: Mapping[str, str] | None) -> A
 def fit_transform(pipe: Any, X: Any, rows: Indices | None = None, *, y: Any = None) -> Any:
     """Fit the steps of `pipeline` to the training inputs X, (N, D) or (N,) texts, and return their features (N, L).
 
-    y (N,): the labels, which a table needs where categories have many values.
+    y (N,): the labels, which relevance needs, and a table where categories have many values.
     The features are float32: dense and C-contiguous, or CSR. Messages call the rows by the numbers ``rows`` (N,) in the
     source, if these are other than 0, 1, …. Raises `DataError` for inputs that are not finite (or
     missing, without "impute"), for a vocabulary without words, for more components than there can be, for features

@@ -38,6 +38,11 @@ def summarise_step(name: str, step: Any, before: Any, after: Any) -> str:
     if kind in ("pca", "svd"):
         share = 100 * float(step.explained_variance_ratio_.sum(dtype=np.float64))
         return f"{name}: {_several(after.shape[1], 'component')}, {share:.1f} % of the variance"
+    if kind == "relevance":
+        found = (
+            f"factors from {step.scale_.min():.2g} to {step.scale_.max():.2g}" if step.power_ else "no factors helped"
+        )
+        return f"{name}: {_several(after.shape[1], 'column')}, {found}"
     return f"{name}: {_several(after.shape[1], 'column')}"
 
 

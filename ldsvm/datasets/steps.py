@@ -82,6 +82,7 @@ STEPS: Mapping[str, Mapping[str, Rule]] = {
     "minmax": {},
     "max_abs": {},
     "normalize": {},
+    "relevance": {"max_iter": COUNT},
     "table": {
         "gaps": Rule("median or own", lambda value: value in ("median", "own")),
         "numbers": Rule("standard, quantile or robust", lambda value: value in ("standard", "quantile", "robust")),

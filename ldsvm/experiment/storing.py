@@ -19,6 +19,7 @@ from ldsvm.datasets.transformers import LIST, permitted
 OURS = (
     "ldsvm.methods.reduced.ReducedLDSVM",
     "ldsvm.datasets.raw_table.RawTable",
+    "ldsvm.datasets.relevance.RelevanceScaler",
     "ldsvm.datasets.unit_rows.UnitRows",
     "ldsvm.datasets.table_parts.DateParts",
     "ldsvm.datasets.table_parts.Gaps",

@@ -82,20 +82,26 @@ def values_left_out(Phi: Any, Z: Array, weight: Array, alphas: Sequence[float]) 
         yield F - h / (1.0 - h) * (Z - F)
 
 
-def choose(
+def best(
     sample: Sample, features: Callable[[float], Any], gammas: Iterable[float], alphas: Iterable[float] = ALPHAS
-) -> tuple[float, float]:
-    """Return the gamma and the alpha with the fewest leave-one-out errors, ties to the smallest squared ones.
+) -> tuple[float, float, float, float]:
+    """Return the fewest leave-one-out errors and their squared ones, which decide ties, with their gamma and alpha.
 
-    features: Phi (n, M) of the sample's rows for a gamma.
+    features: Phi (n, M) of the sample's rows for a gamma. Both errors are means over the rows.
     """
     alphas, count = list(alphas), _Errors(sample)
-    found = [
+    return min(
         (*count(F), gamma, alpha)
         for gamma in gammas
         for alpha, F in zip(alphas, values_left_out(features(gamma), sample.Z, sample.weight, alphas), strict=True)
-    ]
-    return min(found)[2:]
+    )
+
+
+def choose(
+    sample: Sample, features: Callable[[float], Any], gammas: Iterable[float], alphas: Iterable[float] = ALPHAS
+) -> tuple[float, float]:
+    """Return the gamma and the alpha of the `best` errors."""
+    return best(sample, features, gammas, alphas)[2:]
 
 
 def ridges(alpha: float | str) -> tuple[float, ...]:

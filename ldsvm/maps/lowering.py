@@ -88,6 +88,19 @@ class Slopes:
         np.matmul(self._Phi.T, wR, out=self.weight)
         return 0.5 * float(np.einsum("bl,bl->", self._R, wR))
 
+    def by_input(self, center: Array, width: Array) -> Array:
+        """Return the derivatives (D,) by the logarithms of factors of the inputs, for centres that stay where they are.
+
+        The inputs x (batch, D) are already multiplied by them: sum_n x_nd d/dx_nd = -2 sum_nm gamma_m T_nm x_nd
+        (x_nd - c_md). After `derive`.
+        """
+        gamma, x = np.exp(width), self._x[:, :-2]
+        pulled = np.einsum("nd,nd,n->d", x, x, self._T @ gamma) - np.einsum(
+            "md,md,m->d", center, self._sums[:, :-2], gamma
+        )
+        found: Array = -2.0 * pulled
+        return found
+
     def features(self, x: Array, center: Array, width: Array) -> None:
         """Compute Phi and its logarithms: (x, |x|^2, 1) times (2 gamma c, -gamma, -gamma |c|^2) is -gamma |x - c|^2."""
         gamma = np.exp(width)
