@@ -81,7 +81,7 @@ def code_of(name: str) -> str:
     rival = RIVALS[name]
     if rival.ours:
         files = [file for folder in ("mac", "maps", "solvers") for file in (HOME / folder).glob("*.py")]
-        code = digest_of([*files, *HOME.glob("*.py")])
+        code = digest_of([*files, *HOME.glob("*.py"), HOME / "datasets/relevance.py"])
     else:
         code = version(packages_distributions()[rival.package or "sklearn"][0])
     return sha256(f"{code} {rival.space}".encode()).hexdigest()[:16]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ldsvm import LDSVMClassifier
+from ldsvm import LDSVMClassifier, RelevanceScaler
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,26 @@ class Rival:
 
 
 def _ours(**given: Any) -> Callable[[int], Any]:
-    return lambda seed: LDSVMClassifier(random_state=seed, n_jobs=1, **given)
+    def make(seed: int) -> Any:
+        return _relevant("passthrough", LDSVMClassifier(random_state=seed, n_jobs=1, **given))
+
+    return make
 
 
 def _svc(seed: int) -> Any:
     from sklearn.svm import SVC
 
     return SVC()
+
+
+def _svc_on_factors(seed: int) -> Any:
+    return _relevant(RelevanceScaler(random_state=seed), _svc(seed))
+
+
+def _relevant(scaler: Any, model: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("relevance", scaler), ("model", model)])
 
 
 def _nystroem(seed: int) -> Any:
@@ -68,23 +81,34 @@ def _support_vectors(model: Any) -> int:
 
 
 def _basis(model: Any) -> int:
-    return int(model.n_basis_)
+    return int(model[-1].n_basis_)
+
+
+FACTORS = ["passthrough", RelevanceScaler(random_state=0)]
 
 
 RIVALS: dict[str, Rival] = {
     "ours": Rival(
         _ours(),
         [
-            {"map": ["adaptive_rbf"], "n_basis": [100], "alpha": ["auto", 1.0, 10.0], "C": [1.0, 10.0]},
-            {"n_basis": ["scale", 1000], "C": [0.3, 1.0, 10.0]},
+            {
+                "model__map": ["adaptive_rbf"], "model__n_basis": [100, "scale"], "relevance": FACTORS,
+                "model__alpha": ["auto", 1.0, 10.0], "model__C": [1.0, 10.0],
+            },
+            {"model__n_basis": ["scale", 1000], "relevance": FACTORS, "model__C": [0.3, 1.0, 10.0]},
         ],
         size=_basis, ours=True,
     ),
     "ours, learned": Rival(
-        _ours(map="adaptive_rbf", n_basis=100), {"alpha": ["auto", 0.1, 1.0, 10.0], "C": [1.0, 10.0]},
+        _ours(map="adaptive_rbf", n_basis=100),
+        {"relevance": FACTORS, "model__alpha": ["auto", 1.0, 10.0], "model__C": [1.0, 10.0]},
         size=_basis, ours=True,
     ),
     "SVC": Rival(_svc, {"C": [0.1, 1, 10, 100], "width": [0.1, 0.3, 1.0, 3.0]}, size=_support_vectors),
+    "SVC on our factors": Rival(
+        _svc_on_factors, {"model__C": [0.1, 1, 10, 100], "width": [0.1, 0.3, 1.0, 3.0]},
+        size=lambda model: _support_vectors(model[-1]), ours=True,
+    ),
     "Nystroem + linear": Rival(
         _nystroem, {"linearsvc__C": [0.1, 1, 10, 100], "width": [0.3, 1.0, 3.0]}, size=lambda model: 300
     ),
@@ -130,5 +154,6 @@ def with_width(name: str, params: Mapping[str, Any], width: float) -> dict[str, 
     """Return parameters with gamma for ``width``, a multiple of the ``width`` that gamma="scale" stands for."""
     given = dict(params)
     if "width" in given:
-        given["nystroem__gamma" if name.startswith("Nystroem") else "gamma"] = given.pop("width") * width
+        step = {"Nystroem + linear": "nystroem__", "SVC on our factors": "model__"}.get(name, "")
+        given[f"{step}gamma"] = given.pop("width") * width
     return given
