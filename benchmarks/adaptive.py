@@ -19,9 +19,10 @@ from benchmarks.harness import Bar, Result, clock, everything, mnist, progress
 from ldsvm import LDSVMClassifier, fit_path
 from ldsvm.datasets import DataError
 
-GAMMA = 0.06
+GAMMAS = {"mnist": 0.06, "fashion-mnist": 0.03}
 CHOICES = [50, 70], [3e-2, 1e-1, 3e-1], [0.1, 1.0]  # components, ridges and C with 10,000 images
-LARGE = [70], [3e-2, 1e-1], [1.0]  # with all, where a fit takes minutes
+RIDGES, PENALTIES = [3e-2, 1e-1], [1.0]  # with all, where a fit takes minutes
+COMPONENTS = {"mnist": [70], "fashion-mnist": [120]}
 FEW = 2  # iterations after the start, of which the best is kept: SVC trains in the time of a few
 #: data, rows, validation rows out of them (0: other rows), basis functions and the bar on the test error in %
 CASES = [
@@ -36,7 +37,8 @@ CASES = [
 def run(quick: bool) -> Result:
     seeds, cases = ([0], CASES[:1]) if quick else ([0, 1, 2], CASES)
     cases = [case for case in cases if case[0] == "mnist" or _is_there(case[0])]  # the peers need MNIST
-    fixed = {"gamma": GAMMA, "choices": CHOICES, "choices with all": LARGE, "seeds": seeds}
+    large = {"components": COMPONENTS, "ridges": RIDGES, "C": PENALTIES}
+    fixed = {"gamma": GAMMAS, "choices": CHOICES, "choices with all": large, "seeds": seeds}
     result, seconds = Result(settings=fixed), {}
     for name, N, n_valid, M, bar in cases:
         errors, times = [], []
@@ -81,14 +83,14 @@ def _chosen(name: str, N: int, n_valid: int, M: int, seed: int, quick: bool) -> 
     from sklearn.decomposition import PCA
 
     X, y, X_valid, y_valid, X_all, y_all, X_test, y_test = _parts(name, N, n_valid, seed, quick)
-    components, ridges, penalties = LARGE if n_valid or quick else CHOICES
+    components, ridges, penalties = (COMPONENTS[name], RIDGES, PENALTIES) if n_valid or quick else CHOICES
     found = []
     for L in components:
         reduce = PCA(L, svd_solver="covariance_eigh").fit(X)
         small, valid = (reduce.transform(part).astype(np.float32) for part in (X, X_valid))
         for alpha in ridges:
             model = LDSVMClassifier(
-                map="adaptive_rbf", n_basis=M, gamma=GAMMA, alpha=alpha, random_state=seed,
+                map="adaptive_rbf", n_basis=M, gamma=GAMMAS[name], alpha=alpha, random_state=seed,
                 center_steps=50 if quick else "auto",
             )  # fmt: skip
             for fitted in fit_path(

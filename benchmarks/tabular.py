@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -76,6 +76,9 @@ def _warm(names: Sequence[str]) -> None:
             RIVALS[name].make(0).fit(X, y).predict(X)
 
 
+_distributions = cache(packages_distributions)
+
+
 def code_of(name: str) -> str:
     """Return a digest of what a method's figures depend on: its search, and our code or the version of a rival's."""
     rival = RIVALS[name]
@@ -83,7 +86,7 @@ def code_of(name: str) -> str:
         files = [file for folder in ("mac", "maps", "solvers") for file in (HOME / folder).glob("*.py")]
         code = digest_of([*files, *HOME.glob("*.py"), HOME / "datasets/relevance.py"])
     else:
-        code = version(packages_distributions()[rival.package or "sklearn"][0])
+        code = version(_distributions()[rival.package or "sklearn"][0])
     return sha256(f"{code} {rival.space}".encode()).hexdigest()[:16]
 
 

@@ -167,6 +167,7 @@ def test_public_names() -> None:
         "RowBlocks",
         "Serial",
         "Threads",
+        "RelevanceScaler",
         "__version__",
         "fit_path",
         "load",

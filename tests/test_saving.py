@@ -84,6 +84,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "m").is_file()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_saved_is_one_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
     file = ldsvm.save(fitted(), tmp_path / "m")
     before = file.read_bytes()

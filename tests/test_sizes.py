@@ -151,6 +151,7 @@ def test_a_stop_ends_the_search_for_a_size_and_an_earlier_fit_leaves_nothing() -
     assert not hasattr(model, "centers_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [Y[VALID][:, None], Y[VALID][:10], 3])
 def test_labels_of_another_shape_choose_nothing_wrong(models: list[LDSVMClassifier], labels: Any) -> None:
     if np.ndim(labels) == 2:

@@ -64,6 +64,7 @@ def _fit() -> LDSVMClassifier:
     return model.fit(X, X[:, 0] * X[:, 1] > 0, callback=lambda info: info["iteration"] >= 5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems start processes anew")
 def test_a_fork_of_a_process_that_has_fitted_can_fit() -> None:
     _fit()  # k-means starts threads of OpenMP, which a fork does not have

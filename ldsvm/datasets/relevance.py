@@ -59,8 +59,10 @@ class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         0 where no factors were better than those that were learned, so that all are 1; else 0.5 or 1.
     n_iter_ : int
         The iterations of the longest of the descents.
-    n_features_in_, feature_names_in_
-        As in every scikit-learn transformer.
+    n_features_in_ : int
+        The number of inputs.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the inputs, where all of them are strings.
 
     Examples
     --------

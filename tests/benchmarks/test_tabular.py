@@ -99,6 +99,7 @@ def test_figures_of_a_killed_run_are_not_measured_again(tmp_path: Path) -> None:
     assert asked == [0, 1, 1, 0, 1, 0, 1]
 
 
+@pytest.mark.slow
 def test_our_figures_are_those_of_our_code_and_a_rivals_those_of_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {name: code_of(name) for name in ("ours", "SVC")}
     monkeypatch.setattr(tabular, "digest_of", lambda files: "other code")

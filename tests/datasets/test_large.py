@@ -51,6 +51,7 @@ def tables(data: Dataset) -> list[pd.DataFrame]:
     return [frame(data.X, data.train.table), frame(data.X_test, data.test.table)]
 
 
+@pytest.mark.slow
 def test_a_table_in_files_is_the_one_in_memory(spec: FileSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = loaded(spec, tmp_path / "small")
     monkeypatch.setattr(large, "LARGE", 0)

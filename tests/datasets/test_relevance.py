@@ -51,6 +51,7 @@ def test_the_value_is_that_of_its_definition_and_the_derivatives_are_its_differe
         assert (ends[0] - ends[1]) / 0.04 == pytest.approx(float(slope @ step), rel=0.02, abs=0.01), name
 
 
+@pytest.mark.slow
 def test_inputs_that_decide_get_larger_factors_and_a_kernel_errs_less_with_them() -> None:
     (X, y), (X_test, y_test) = product(500), product(2_000, seed=1)
     scaler = RelevanceScaler(random_state=0).fit(X, y)
@@ -61,6 +62,7 @@ def test_inputs_that_decide_get_larger_factors_and_a_kernel_errs_less_with_them(
     assert ours.score(X_test, y_test) > plain + 0.03
 
 
+@pytest.mark.slow
 def test_where_all_inputs_count_alike_or_none_does_little_is_changed() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 200)
@@ -80,6 +82,7 @@ def test_the_mean_variance_stays_and_so_does_the_precision() -> None:
     assert list(found.get_feature_names_out(list("abcdefghij"))) == list("abcdefghij")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_and_an_offset_and_a_unit_change_nothing() -> None:
     X, y = product(300)
     first, again = (RelevanceScaler(random_state=0).fit(X, y).scale_ for _ in range(2))
@@ -111,6 +114,7 @@ def test_max_iter_is_checked(max_iter: Any) -> None:
         RelevanceScaler(max_iter=max_iter).fit(*product(30))
 
 
+@pytest.mark.slow
 def test_the_step_of_an_experiment() -> None:
     X, y = product(300)
     pipe = pipeline(parse(["scale", "relevance"]), kind="dense", missing="refuse", seed=3)

@@ -75,6 +75,7 @@ def test_onnxruntime_gives_the_same(tmp_path: Path, params: dict[str, Any]) -> N
     np.testing.assert_array_equal(found["label"][sure], model.predict(rows)[sure])
 
 
+@pytest.mark.slow
 def test_the_calendar_is_that_of_the_step(tmp_path: Path) -> None:
     days = pd.date_range("1896-02-27", "1904-03-02").append(pd.date_range("1999-12-30", "2004-03-02"))
     rows = pd.DataFrame({"day": [*days, None]})

@@ -237,6 +237,7 @@ def test_many_words_become_components_that_keep_distances() -> None:
 # what it does not depend on, and what is left out
 
 
+@pytest.mark.slow
 def test_order_of_columns_and_further_ones_do_not_matter() -> None:
     X, y = table(), labels()
     pipe = made(ROLES)

@@ -176,6 +176,7 @@ def test_readme_is_short() -> None:
     assert len(text.split()) < 1000
 
 
+@pytest.mark.slow
 def test_the_reference_says_what_a_key_means_and_what_it_is_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(DOCS / "_ext")
     generated = import_module("generated")

@@ -67,6 +67,7 @@ def test_a_large_table_of_text_gives_the_same_file(
     assert drafted("mine.csv", lines)[1] == whole and ('decimal: ","' in whole) == (decimal == ",")
 
 
+@pytest.mark.slow
 def test_words_gaps_and_dates(drafted: Drafted) -> None:
     config, text = drafted("mine.csv", words())
     assert config.dataset.missing_values == ("?",) and config.dataset.drop == ("row",)
@@ -371,6 +372,7 @@ def test_check_says_what_is_odd_and_fits_each_method_once(drafted: Drafted, tmp_
     )
 
 
+@pytest.mark.slow
 def test_check_names_what_must_be_changed(drafted: Drafted) -> None:
     config, _ = drafted("mine.csv", words(), "outcome", "dataset.missing=drop", "split.train=4000")
     assert [(remark.kind, remark.about) for remark in checked(config)] == [("wrong", "data")]

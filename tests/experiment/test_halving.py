@@ -256,6 +256,7 @@ def test_parts_of_the_rows_are_nested_stratified_and_drawn_by_the_seed() -> None
         nested_rows(y, 9, seed=0)
 
 
+@pytest.mark.slow
 def test_keys_of_whole_fits_are_what_they_always_were_and_a_resource_is_part_of_the_key() -> None:
     wanted = method(1)
     facts = [

@@ -53,6 +53,7 @@ def test_the_trials_depend_on_the_seed_and_not_on_the_workers() -> None:
     assert [trial.params for trial in found] != [trial.params for trial in search(seed=1)]
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_with_the_same_trials(tmp_path: Path) -> None:
     whole, calls = search(), 0
 

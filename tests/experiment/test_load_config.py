@@ -308,6 +308,7 @@ def fields(model: type[BaseModel]) -> list[str]:
     return list(model.model_fields)
 
 
+@pytest.mark.slow
 def test_every_field_is_read_by_something() -> None:
     sources = "\n".join(
         p.read_text("utf-8")

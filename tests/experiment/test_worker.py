@@ -152,6 +152,7 @@ def test_estimates_know_the_limit_of_the_call_only(worker: Worker) -> None:
         assert free is None or free > 3 * MIB
 
 
+@pytest.mark.slow
 def test_an_answer_that_cannot_travel_is_an_error_and_not_a_hang(worker: Worker) -> None:
     with pytest.raises(RuntimeError, match=r"pickle|local object"):
         worker.call(unpicklable, limit_s=200)

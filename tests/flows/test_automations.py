@@ -74,6 +74,7 @@ def test_one_whose_block_is_not_there_is_a_sentence_and_made_later(server: Serve
     assert deploy("api", wanted_automations()) == [] and server.asked == ["POST"]
 
 
+@pytest.mark.slow
 def test_the_example_is_what_prefect_takes(server: Server) -> None:
     from prefect.server.events.schemas.automations import AutomationCreate
 

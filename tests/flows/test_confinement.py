@@ -35,6 +35,7 @@ def test_what_is_varied_and_the_cache_of_a_study_do_not_reach_out_either(
         _cli.load_any("conf/experiments/spirals2.yaml", ["paths.cache=/var/tmp/x"])
 
 
+@pytest.mark.slow
 def test_only_databases_that_the_operator_names_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("LDSVM_DATABASES", raising=False)

@@ -27,6 +27,7 @@ def retrain() -> Any:
     return retrain
 
 
+@pytest.mark.slow
 def test_of_two_retrainings_at_once_one_judges_and_the_other_finds_its_verdict(
     retrain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

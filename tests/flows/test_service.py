@@ -123,6 +123,7 @@ def test_what_make_up_was_told_may_be_reached_but_not_through_a_link(
         _cli.experiment("conf/own_table.yaml", [f"dataset.path={tmp_path / 'mine' / 'link' / 'x.csv'}"])
 
 
+@pytest.mark.slow
 def test_files_behind_links_globs_and_labels_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, outside = tmp_path / "mine", tmp_path / "theirs"
     monkeypatch.setenv("LDSVM_RUNS", str(tmp_path / "runs"))

@@ -108,6 +108,7 @@ def test_parts_blocks_and_threads_of_rows_make_no_difference(monkeypatch: pytest
         np.testing.assert_allclose(one, first, rtol=1e-3, atol=1e-3 * np.abs(first).max())
 
 
+@pytest.mark.slow
 def test_it_leads_lower_than_gradient_steps_on_batches() -> None:
     X, y = load_digits(return_X_y=True)
     X, Z = (X[:600] / 16).astype(np.float32), simplex_points(10, 9)[y[:600]]

@@ -172,6 +172,7 @@ def test_results_do_not_depend_on_a_limit_that_is_not_reached() -> None:
         assert found() == free
 
 
+@pytest.mark.slow
 @LINUX
 def test_the_peak_counts_what_was_given_back_but_not_what_was_there_or_is_mapped(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones(50 * MIB // 8))

@@ -85,6 +85,7 @@ def test_large_margins_have_the_papers_three_targets() -> None:
     assert lookup("lmnn_nn").make().get_params()["reduce__n_neighbors"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kpca_nn", "lmnn_nn", "nca_nn"])
 def test_two_dimensions_without_a_choice(name: str, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:100], digits[1][:100] % 2

@@ -80,6 +80,7 @@ def test_moved_inputs_are_named_the_worst_first() -> None:
     assert not drift.labels.drifted and not drift.latent.drifted
 
 
+@pytest.mark.slow
 def test_a_large_change_in_few_rows_is_chance_and_a_small_one_in_many_is_small() -> None:
     # both numbers must agree
     X, y, F = rows(8, 3)

@@ -51,6 +51,7 @@ def test_a_table_that_is_new_in_an_archive(tmp_path: Path) -> None:
         find_new(asked, read(asked), replace(before, keys=None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["another name", "more rows in the file"])
 def test_rows_of_the_training_are_known_wherever_they_lie(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

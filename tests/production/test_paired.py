@@ -48,6 +48,7 @@ def test_of_the_error_the_coins_are_mcnemars() -> None:
             assert p == pytest.approx(mcnemar(wins, losses), rel=0.2)  # 200 hits are known to 7 %
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["log_loss", "brier", "balanced_accuracy", "roc_auc"])
 def test_whatever_rows_are_exchanged_the_gain_is_the_sum_of_their_shares(name: str) -> None:
     # all 2^6 exchanges: with this the tosses count what a permutation test with the metric itself would

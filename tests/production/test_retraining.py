@@ -543,6 +543,7 @@ def test_a_champion_without_missing_values_is_asked_about_rows_that_have_some(pl
     assert again is not None and trained(settings, known(second)).champion is not None
 
 
+@pytest.mark.slow
 def test_columns_come_in_any_order_and_those_that_are_absent_are_named(place: Path) -> None:
     first = trained(config(place), None)
     timed = known(first)

@@ -181,6 +181,7 @@ def test_the_comparison_lies_beside_the_output_and_replaces_nothing_of_somebody_
             drift_file(tmp_path / "out.csv")
 
 
+@pytest.mark.slow
 def test_the_error_is_estimated_from_probabilities_and_the_rows_that_judged(
     tmp_path: Path, trained: tuple[Any, Profile]
 ) -> None:

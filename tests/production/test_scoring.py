@@ -359,6 +359,7 @@ def test_texts_that_a_spreadsheet_would_run_are_escaped_in_csv_and_numbers_are_n
     assert pd.read_parquet(tmp_path / "out.parquet")["kind"].tolist() == texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_only_an_output_of_a_scoring_is_replaced(tmp_path: Path, suffix: str) -> None:
     asked = job(tmp_path, output=tmp_path / f"out{suffix}")

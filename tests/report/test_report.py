@@ -212,6 +212,7 @@ def test_projections_have_a_panel_for_each_method_the_same_each_time(count: int)
     assert first.svg.count(b">8</text>") == (1 if count == 7 else 0)
 
 
+@pytest.mark.slow
 def test_figures_leave_no_global_state() -> None:
     def figures() -> list[int]:
         return sys.modules["matplotlib.pyplot"].get_fignums() if "matplotlib.pyplot" in sys.modules else []

@@ -109,6 +109,7 @@ def test_the_error_beside_a_champion_is_its_own_and_not_that_of_the_one_before()
     assert rows[1][1] == "retrain: refused, version 3" and by_day[6] == ("2", "4.0 % (3 to 5)")
 
 
+@pytest.mark.slow
 def test_the_picture_has_the_errors_of_both_champions_where_one_follows_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -141,6 +141,7 @@ def test_penalties_count_rows(solver: object) -> None:
     np.testing.assert_allclose(b, b2, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("case", ["collapsed", "duplicates", "one column repeated", "separable", "all on the margin"])
 def test_degenerate_inputs(case: str, C: float) -> None:

@@ -168,6 +168,7 @@ def test_errors_are_those_of_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
     assert not [*tmp_path.glob("*/snapshots/.a*")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blocks")
 def test_nothing_half_written_is_left_or_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_text, "LARGE", 0)

@@ -106,6 +106,7 @@ def test_lowest_is_known_where_it_can_be_written_down(problem_of: Any) -> None:
     assert above == pytest.approx(np.sqrt(2e-3), rel=1e-5) and below == pytest.approx(above, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_lowest_is_below_what_both_methods_reach(digits: Any, problem_of: Any, options: Any) -> None:
     problem, start = tiny_problem(digits, problem_of)
     reached = solve(problem, start, options(tol=1e-4)).history[-1]["nested"]

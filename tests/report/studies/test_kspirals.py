@@ -45,6 +45,7 @@ def test_fewer_dimensions_cost_errors_or_the_simplex(found: base.Found) -> None:
             assert fact(found, 4, L, start)["nc2"] >= least_from_simplex(4, L) - 1e-9
 
 
+@pytest.mark.slow
 def test_dimensions_beyond_the_simplex_stay_empty_when_training_starts_from_it(found: base.Found) -> None:
     # theory: every step keeps a coordinate that is zero for all samples at zero
     ideal, more = fact(found, 4, 3), fact(found, 4, 4)

@@ -66,6 +66,7 @@ def test_the_error_at_the_width_that_was_chosen_is_the_maps_own(found: base.Foun
     assert page.tables[1].header == ["map", "gamma = 1", "gamma = 30"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_claim_that_fails_is_shown_with_what_was_measured(found: base.Found) -> None:
     linear, few, every = found.facts["maps"]

@@ -58,6 +58,7 @@ def verdicts(**changes: dict[str, Any]) -> list[bool]:
     return [claim.holds for claim in page(**changes).claims]
 
 
+@pytest.mark.slow
 def test_every_start_runs_once_on_each_seed_and_the_facts_survive_json(found: Found) -> None:
     runs = found.facts["runs"]
     assert [(r["seed"], r["start"]) for r in runs] == [(s, t) for s in (3, 4) for t in ("simplex", "random", "rows")]
