@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
 
-from ldsvm import LDSVMClassifier, to_onnx
+from ldsvm import LDSVMClassifier, RelevanceScaler, to_onnx
 from ldsvm.export import NotExported
 
 X, Y = load_digits(return_X_y=True)
@@ -49,8 +49,9 @@ def ran(file: Path, rows: Any) -> dict[str, NDArray[Any]]:
         (make_pipeline(PCA(20), small()), 10),
         (make_pipeline(StandardScaler(), PCA(10, whiten=True), MinMaxScaler(), small()), 4),
         (make_pipeline("passthrough", small()), 2),
+        (make_pipeline(StandardScaler(), RelevanceScaler(random_state=0), small()), 3),
     ],
-    ids=["rbf", "linear", "adaptive", "pair", "plane", "sigmoid", "pca", "several", "passthrough"],
+    ids=["rbf", "linear", "adaptive", "pair", "plane", "sigmoid", "pca", "several", "passthrough", "relevance"],
 )
 def test_onnxruntime_gives_the_same(tmp_path: Path, model: Any, classes: int) -> None:
     rows = classes > Y

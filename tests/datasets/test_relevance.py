@@ -11,12 +11,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from skops.io import dumps
 
 from ldsvm import LDSVMClassifier, RelevanceScaler
 from ldsvm.datasets.dataset import DataError
 from ldsvm.datasets.features import describe, fit_transform, pipeline, transform
 from ldsvm.datasets.relevance import PENALTY, RIDGE, _codes, _Network
 from ldsvm.datasets.steps import parse
+from ldsvm.experiment.storing import loads
 
 
 def product(N: int, D: int = 10, seed: int = 0) -> tuple[Any, Any]:
@@ -123,6 +125,7 @@ def test_the_step_of_an_experiment() -> None:
     assert Z.dtype == np.float32 and describe(pipe)[1].startswith("relevance: 10 columns, factors from 0.")
     assert_allclose(Z, transform(pipe, X))
     assert_allclose(pipe[-1].scale_, scaler.scale_, rtol=1e-4)
+    assert_array_equal(transform(loads(dumps(pipe)), X), transform(pipe, X))
     with pytest.raises(
         DataError, match=r"^features\.relevance needs dense numbers, but the inputs are sparse; allowed"
     ):
