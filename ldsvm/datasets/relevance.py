@@ -33,8 +33,8 @@ class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     Gaussian basis functions and Gaussian kernels depend on distances, in which every input counts alike. Where some
     inputs say little about the classes, they hide what the others say. The factors, centres, widths and weights of a
-    small RBF network are learned together: L-BFGS lowers the squared distance of its outputs from the classes, with
-    the weights eliminated (variable projection, Golub & Pereyra, 1973). Factors of inputs that do not help fall.
+    small RBF network are learned together: L-BFGS lowers the squared distance of its outputs from codes of the classes,
+    with the weights eliminated (variable projection, Golub & Pereyra, 1973). Inputs that do not help get small factors.
 
     Few or noisy rows can mislead it. So factors that were learned from one half of the rows are tried on the other,
     with their square roots and with none, by the leave-one-out errors of a ridge regression on Gaussians, and these
@@ -53,15 +53,15 @@ class RelevanceScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     Attributes
     ----------
-    scale_ : ndarray of shape (n_features_in_,)
+    scale_ : ndarray of shape (D,)
         The factors. Their mean square, weighted by the variances of the inputs, is 1, so that the mean variance stays.
     power_ : float
-        0 where no factors were better than those that were learned, so that all are 1; else 0.5 or 1.
+        The power of the learned factors that is used: 0 where none helped, so that all are 1; else 0.5 or 1.
     n_iter_ : int
         The iterations of the longest of the descents.
     n_features_in_ : int
         The number of inputs.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (D,)
         The names of the inputs, where all of them are strings.
 
     Examples
